@@ -1,5 +1,7 @@
 #include "pario/client/link.hpp"
 
+#include "pario/core/file_locks.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,6 +22,12 @@ namespace {
 constexpr unsigned kMostTries = 4;
 constexpr int kOtherReplicaMs = 100;  // before the other replica is asked again
 constexpr int kConnectMs = 3'000;
+constexpr int kProbeMs = 80;  // of a server that is known to be dead
+
+// Such requests are answered late, and do not count for the window.
+bool waits_for_others(const Request& request) {
+  return request.op == Op::Gather || (request.op == Op::Lock && (request.mode & kWaitForLock) != 0);
+}
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -31,7 +39,9 @@ std::uint64_t random_number() {
 Link::Link(const VolumeDescription& volume, std::uint32_t server, Transport transport)
     : volume_(volume),
       server_(server),
+      reconnect_seconds_(volume.replicas > 1 ? kReconnectSeconds : static_cast<int>(volume.wait_s)),
       has_copy_(volume.replicas > 1),
+      remembers_(volume.replicas == 1),
       client_(random_number()),
       // If the data is also sent to the copy, PM in memory does not save time.
       transport_(has_copy_ && transport == Transport::Usual ? Transport::Tcp : transport) {}
@@ -51,17 +61,25 @@ Link::~Link() {
 
 int Link::open() {
   const std::scoped_lock lock(send_mutex_);
-  int error = connect();
-  if (error != 0 && has_copy_) error = connect();  // try the other replica
+  int error = connect(kConnectMs);
+  if (error != 0 && has_copy_) error = connect(kConnectMs);  // try the other replica
   const std::scoped_lock state(mutex_);
   if (error == 0) generation_ = 1;
+  is_dead_ = error != 0 && remembers_;
+  if (is_dead_) dead_until_ms_ = monotonic_ms() + kDeadMs;
   return error;
 }
 
 void Link::start(Call& call) {
   {
     Lock lock(mutex_);
-    const bool is_gather = call.request.op == Op::Gather;
+    if (is_dead_ && monotonic_ms() < dead_until_ms_) {
+      call.error = EIO;
+      call.has_slot = false;
+      call.is_done = true;
+      return;
+    }
+    const bool is_gather = waits_for_others(call.request);
     while (!is_gather && calls_.size() - gathers_ >= kClientWindow) {
       if (is_reading_) {
         room_.wait(lock);
@@ -255,7 +273,17 @@ void Link::recover() {
     ::poll(nullptr, 0, kOtherReplicaMs);
     is_at_copy_ = !is_at_copy_;
   }
-  const int error = connect_within(reconnect_seconds_);
+  bool is_dead = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    is_dead = is_dead_;
+  }
+  const int error = is_dead ? connect(kProbeMs) : connect_within(reconnect_seconds_);
+  {
+    const std::scoped_lock lock(mutex_);
+    is_dead_ = error != 0 && error != EACCES && remembers_;
+    if (is_dead_) dead_until_ms_ = monotonic_ms() + kDeadMs;
+  }
   if (error != 0) return fail_all(error == EACCES ? EACCES : EIO);
   ++generation;
   if (!send_again(generation)) ::shutdown(fd_, SHUT_RDWR);
@@ -286,7 +314,7 @@ bool Link::send_again(unsigned generation) {
 void Link::end_call(Call& call, int error) {
   silences_ = 0;
   calls_.erase(call.request.tag);
-  if (call.request.op == Op::Gather) --gathers_;
+  if (waits_for_others(call.request)) --gathers_;
   if (call.has_slot) used_slots_.reset(call.request.once.slot);
   call.error = error;
   call.is_done = true;
@@ -302,7 +330,7 @@ void Link::fail_all(int error) {
 int Link::connect_within(int seconds) {
   const std::int64_t end = monotonic_ms() + std::int64_t{seconds} * 1'000;
   for (int pause = 10;; pause = std::min(pause * 2, 500)) {
-    const int error = connect();
+    const int error = connect(kConnectMs);
     // This retries even after EACCES, because a server that is killed in the handshake appears to
     // have refused the key.
     if (error == 0 || monotonic_ms() + pause > end) return error;
@@ -312,11 +340,11 @@ int Link::connect_within(int seconds) {
 
 // Connects to the server of the part. If that fails and there are replicas, the next call uses the
 // server of the copy.
-int Link::connect() {
+int Link::connect(int timeout_ms) {
   const std::uint32_t server = is_at_copy_ ? copy_server(server_, volume_.servers.size()) : server_;
   const ServerAddress& address = volume_.servers[server];
   int fd = -1;
-  int error = connect_to(address.host, address.port, kConnectMs, fd);
+  int error = connect_to(address.host, address.port, timeout_ms, fd);
   if (error == 0) {
     error = shake_hands(fd, server);
     if (error != 0) ::close(fd);

@@ -44,7 +44,8 @@ struct Call {
 
 class Link final : private PmLink::Exchange {
  public:
-  static constexpr int kReconnectSeconds = 10;
+  static constexpr int kReconnectSeconds = 10;  // if there are replicas
+  static constexpr std::int64_t kDeadMs = 1'000;
   static constexpr std::int64_t kMostTryMs = 20'000;
 
   // `volume` must outlive this object. The link is to the server of part `server`, or to that of
@@ -64,7 +65,7 @@ class Link final : private PmLink::Exchange {
   Link& operator=(const Link&) = delete;
 
   // Connects now, to report errors early: EACCES for a wrong key, otherwise the cause of the
-  // failure.
+  // failure. The link can be used nevertheless.
   int open();
   // Sends the request. Waits while kClientWindow requests are in flight.
   void start(Call& call);
@@ -93,7 +94,7 @@ class Link final : private PmLink::Exchange {
   void fail_all(int error);
   bool send_again(unsigned generation);
   bool send_call(Call& call) const;
-  int connect();
+  int connect(int timeout_ms);
   int connect_within(int seconds);
   int shake_hands(int fd, std::uint32_t server) const;
   int open_channel(ChannelKind kind, std::uint64_t address, std::string& body) override;
@@ -109,6 +110,11 @@ class Link final : private PmLink::Exchange {
   std::int64_t most_try_ms_ = kMostTryMs;  // after this and some tries the request itself is at
                                            // fault
   bool has_copy_ = false;
+  // A server without a copy that could not be reached is remembered as dead. Requests to it fail at
+  // once until this time; the first one after it tries to connect, for a short time.
+  bool remembers_ = false;
+  bool is_dead_ = false;  // these two need mutex_
+  std::int64_t dead_until_ms_ = 0;
   bool is_at_copy_ = false;   // the connection is to the server of the copy
   bool was_refused_ = false;  // by that server, because it does not lead
   std::mutex send_mutex_;     // taken before mutex_

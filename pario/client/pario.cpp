@@ -361,16 +361,20 @@ int pario_get_space(pario_volume* volume, pario_space* space) {
 
 int pario_get_server_space(pario_volume* volume, std::uint32_t server, pario_space* space) {
   std::vector<pario::Statistics> all;
+  std::vector<int> errors;
   if (server >= volume->volume->servers()) return -EINVAL;
-  if (const int error = volume->volume->statistics(all)) return -error;
+  if (const int error = volume->volume->statistics(all, &errors)) return -error;
+  if (errors[server] != 0) return -errors[server];
   *space = {all[server].capacity, all[server].used, all[server].files};
   return 0;
 }
 
 int pario_get_server_traffic(pario_volume* volume, std::uint32_t server, pario_traffic* traffic) {
   std::vector<pario::Statistics> all;
+  std::vector<int> errors;
   if (server >= volume->volume->servers()) return -EINVAL;
-  if (const int error = volume->volume->statistics(all)) return -error;
+  if (const int error = volume->volume->statistics(all, &errors)) return -error;
+  if (errors[server] != 0) return -errors[server];
   const pario::Statistics& one = all[server];
   *traffic = {one.requests, one.bytes_read, one.bytes_written,
               one.pm_bytes, one.pm_clients, one.tcp_fallbacks};

@@ -17,6 +17,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::size_t kMostPieces = 1'024;  // IOV_MAX of Linux
+constexpr int kHostSilenceMs = 5'000;
 constexpr timeval kSilence{kSilenceMs / 1'000, 0};
 
 // Skips the first `done` bytes.
@@ -80,6 +81,11 @@ int connect_one(const addrinfo& address, int timeout_ms, int& made) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // The kernel of a host that is alive acknowledges what is sent, even if the server is slow.
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kHostSilenceMs, sizeof kHostSilenceMs);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kSilence, sizeof kSilence);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSilence, sizeof kSilence);
   made = fd;

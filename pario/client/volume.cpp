@@ -3,30 +3,43 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <sys/stat.h>
 
 namespace score::pario {
 
 int Volume::open(const std::string& path, std::unique_ptr<Volume>& volume, std::string& message) {
   std::unique_ptr<Volume> made(new Volume);
+  std::random_device random;
+  made->client_ = std::uniform_int_distribution<std::uint64_t>(1)(random);
   if (const int error = read_volume(path, made->description_, message)) return error;
-  const auto servers = static_cast<std::uint32_t>(made->description_.servers.size());
-  Transport transport = made->description_.transport;
+  if (const int error = made->connect(path, message)) return error;
+  volume = std::move(made);
+  return 0;
+}
+
+int Volume::connect(const std::string& path, std::string& message) {
+  Transport transport = description_.transport;
   if (!read_transport(transport)) {
     message = "PARIO_TRANSPORT: expected pm, udp or tcp";
     return EINVAL;
   }
-  for (std::uint32_t server = 0; server < servers; ++server) {
-    made->links_.push_back(std::make_unique<Link>(made->description_, server, transport));
-    if (const int error = made->links_.back()->open()) {
-      const ServerAddress& address = made->description_.servers[server];
-      message = path + ": server " + address.host + ":" + address.port + ": " +
-                (error == EACCES ? "refuses the key of this file" : std::strerror(error));
-      return error;
-    }
+  int first = 0;
+  std::size_t reached = 0;
+  const auto count = static_cast<std::uint32_t>(description_.servers.size());
+  for (std::uint32_t server = 0; server < count; ++server) {
+    links_.push_back(std::make_unique<Link>(description_, server, transport));
+    const int error = links_.back()->open();
+    if (error == 0) ++reached;
+    if (error == 0 || first != 0) continue;
+    first = error;
+    const ServerAddress& address = description_.servers[server];
+    message = path + ": server " + address.host + ":" + address.port + ": " +
+              (error == EACCES ? "refuses the key of this file" : std::strerror(error));
+    if (error == EACCES || error == EPROTO || description_.replicas > 1) return error;
   }
-  volume = std::move(made);
-  return 0;
+  if (reached > 0) message.clear();
+  return reached > 0 ? 0 : first;
 }
 
 Striping Volume::striping(FileId id) const {
@@ -47,6 +60,7 @@ int Volume::call_home(Op op, FileId id, Call& one) {
   if (home_of(id) >= servers()) return ESTALE;
   one.request.op = op;
   one.request.id = id;
+  if (keeper_ != nullptr && keeper_->is_open(id)) one.request.flags |= kOpened;
   return call(home_of(id), one);
 }
 
@@ -75,13 +89,11 @@ int Volume::named(Op op, const Name& name, Call& one) {
 }
 
 // Takes the status from the body of a reply, and asks the home and the other servers if necessary.
-int Volume::take_status(const Call& one, FileStatus& found) {
+int Volume::take_status(const Call& one, FileStatus& found, bool is_opened) {
   Attributes attributes;
   if (!parse_body(one.body, attributes)) return EPROTO;
-  if (attributes.mode == 0) return status(attributes.id, found);
-  found = {attributes.id,     attributes.mode,        attributes.wide != 0,  attributes.size,
-           attributes.blocks, attributes.modified_ns, attributes.changed_ns, attributes.accessed_ns,
-           attributes.group,  attributes.links};
+  if (attributes.mode == 0) return status(attributes.id, found, is_opened);
+  found = to_status(attributes);
   // The entries of a directory are spread over all servers, which know when they have changed.
   return (found.is_wide || S_ISDIR(found.mode)) && servers() > 1 ? add_wide(found) : 0;
 }
@@ -92,11 +104,12 @@ int Volume::add_wide(FileStatus& found) {
   const std::uint32_t home = home_of(found.id);
   found.size = file_end(striping, home, found.size);
   std::vector<Call> calls;
+  const bool is_directory = S_ISDIR(found.mode);  // which is there even if not all servers are
   const Request request{.op = Op::GetAttributes, .id = found.id};
-  if (const int error = call_all(request, calls, home)) return error;
+  if (const int error = call_all(request, calls, home); error != 0 && !is_directory) return error;
   for (std::uint32_t server = 0; server < servers(); ++server) {
     Attributes attributes;
-    if (server == home) continue;
+    if (server == home || calls[server].error != 0) continue;
     if (!parse_body(calls[server].body, attributes)) return EPROTO;
     found.size = std::max(found.size, file_end(striping, server, attributes.size));
     found.blocks += attributes.blocks;
@@ -108,17 +121,25 @@ int Volume::add_wide(FileStatus& found) {
   return 0;
 }
 
-int Volume::status(FileId id, FileStatus& found) {
+int Volume::status(FileId id, FileStatus& found, bool is_opened) {
   Call one;
-  if (const int error = call_home(Op::GetAttributes, id, one)) return error;
+  one.request.flags = is_opened ? kOpened : 0;
+  const int error = call_home(Op::GetAttributes, id, one);
+  if (error == EIO && id == kRootId) {  // names on other servers can still be found
+    found = {.id = kRootId, .mode = S_IFDIR | 0700};
+    return 0;
+  }
+  if (error != 0) return error;
   Attributes attributes;
   if (!parse_body(one.body, attributes) || attributes.mode == 0) return EPROTO;
   return take_status(one, found);
 }
 
-int Volume::lookup(FileId parent, std::string_view name, FileStatus& found) {
+int Volume::named_status(FileId id, FileStatus& found) {
+  if (home_of(id) >= servers()) return ESTALE;
   Call one;
-  const int error = named(Op::Lookup, {parent, name}, one);
+  one.request = {.op = Op::GetAttributes, .id = id};
+  const int error = call(home_of(id), one);
   return error != 0 ? error : take_status(one, found);
 }
 
@@ -130,15 +151,6 @@ int Volume::find(FileId parent, std::string_view name, Entry& entry) {
   entry.id = attributes.id;
   entry.mode = static_cast<std::uint32_t>(one.reply.number);
   return 0;
-}
-
-int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
-                   FileStatus& found) {
-  Call one;
-  one.request.mode = mode;
-  one.request.flags = exclusive ? kExclusive : 0;
-  const int error = named(Op::Create, {parent, name}, one);
-  return error != 0 ? error : take_status(one, found);
 }
 
 // Removes only the entry if the file is open here.
@@ -291,13 +303,16 @@ int Volume::rename(const Name& from, const Name& to, bool exclusive) {
 
 int Volume::read_directory(FileId id, std::vector<Entry>& entries) {
   std::string memory(64 * std::size_t{1024}, '\0');
+  std::uint32_t dead = 0;
   for (std::uint32_t server = 0; server < servers(); ++server) {
     std::string after;
     for (;;) {
       Call one;
       one.request = {.op = Op::ReadEntries, .id = id, .name = after};
       one.memory = {{memory.data(), memory.size()}};
-      if (const int error = call(server, one)) return error;
+      const int error = call(server, one);
+      if (error == EIO && ++dead < servers()) break;
+      if (error != 0) return error;
       if (one.reply.data_bytes == 0) break;
       const std::string_view bytes(memory.data(), one.reply.data_bytes);
       if (!parse_entries(bytes, entries)) return EPROTO;
@@ -330,7 +345,7 @@ int Volume::truncate(FileId id, std::uint64_t size) {
     const std::uint32_t server = (home_of(id) + turn) % servers();
     Call one;
     const std::uint64_t local = servers() == 1 ? size : local_size(striping, server, size);
-    one.request = {.op = Op::Truncate, .id = id, .number = local};
+    one.request = {.op = Op::Truncate, .flags = kOpened, .id = id, .number = local};
     if (const int failed = call(server, one); error == 0) error = failed;
   }
   return error;
@@ -338,10 +353,14 @@ int Volume::truncate(FileId id, std::uint64_t size) {
 
 int Volume::sync(FileId id) {
   FileStatus found;
-  if (const int error = status(id, found)) return error;
+  if (const int error = status(id, found, true)) return error;
   if (found.is_wide || S_ISDIR(found.mode)) {
     std::vector<Call> calls;
-    return call_all({.op = Op::Sync, .id = id}, calls);
+    const int error = call_all({.op = Op::Sync, .id = id}, calls);
+    // The names on servers that are dead cannot have changed.
+    const bool is_rest_done = std::ranges::all_of(
+        calls, [](const Call& one) { return one.error == 0 || one.error == EIO; });
+    return S_ISDIR(found.mode) && is_rest_done ? 0 : error;
   }
   Call one;
   return call_home(Op::Sync, id, one);
@@ -360,14 +379,19 @@ int Volume::gather(FileId id, std::uint64_t group, const Gathered& part) {
   return call_home(Op::Gather, id, one);
 }
 
-int Volume::statistics(std::vector<Statistics>& statistics) {
+int Volume::statistics(std::vector<Statistics>& statistics, std::vector<int>* errors) {
   std::vector<Call> calls;
-  if (const int error = call_all({.op = Op::Statistics}, calls)) return error;
-  statistics.resize(calls.size());
+  const int first = call_all({.op = Op::Statistics}, calls);
+  statistics.assign(calls.size(), {});
+  if (errors != nullptr) errors->clear();
+  std::size_t reached = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (errors != nullptr) errors->push_back(calls[i].error);
+    if (calls[i].error != 0) continue;
+    ++reached;
     if (!parse_body(calls[i].body, statistics[i])) return EPROTO;
   }
-  return 0;
+  return reached > 0 ? 0 : first;
 }
 
 // While there is only the first stripe, the size of the part at the home is the size of the file.
@@ -396,7 +420,7 @@ ssize_t Volume::write(OpenFile& file, const Span& span) {
 ssize_t Volume::append(OpenFile& file, const char* bytes, std::size_t length) {
   if (length == 0) return 0;
   FileStatus found;
-  if (const int error = status(file.id, found)) return -error;
+  if (const int error = status(file.id, found, true)) return -error;
   Call one;
   one.request.number = length;
   one.request.other = found.size;

@@ -1,9 +1,11 @@
 // Reads and writes a striped volume, by the numbers of its files. The C library and the mount are
 // built on this. Every function may be called by several threads. Functions that return int return
-// 0 or an errno value; EIO if a server cannot be reached within about 10 s.
+// 0 or an errno value; EIO if the server of the file or name cannot be reached in the time that the
+// volume's description allows, and at once while it is known to be dead.
 #pragma once
 
 #include "pario/client/link.hpp"
+#include "pario/core/file_locks.hpp"
 
 #include <atomic>
 #include <memory>
@@ -50,13 +52,21 @@ class OpenFileTracker {
   virtual bool keep(FileId id) = 0;
 };
 
+inline FileStatus to_status(const Attributes& from) {
+  return {from.id,          from.mode,       from.wide != 0,   from.size,  from.blocks,
+          from.modified_ns, from.changed_ns, from.accessed_ns, from.group, from.links};
+}
+
 class Volume {
  public:
-  // Reads the description `path` and connects to all servers. `message` receives the error text.
+  // Reads the description `path` and connects to all servers. Without replicas, some may be out of
+  // reach: what lies on them fails. `message` receives the error text.
   static int open(const std::string& path, std::unique_ptr<Volume>& volume, std::string& message);
 
   // These functions handle names. All except `lookup` and `find` change the volume.
-  int lookup(FileId parent, std::string_view name, FileStatus& status);
+  // ESTALE: the directory is gone. `will_open`: the file is kept for some seconds even if its name
+  // is removed, so that the caller can open it.
+  int lookup(FileId parent, std::string_view name, FileStatus& status, bool will_open = false);
   // Finds only the file's number and type, which one server knows.
   int find(FileId parent, std::string_view name, Entry& entry);
   // Creates a file, or with S_IFDIR in `mode` a directory. If the name exists, returns EEXIST if
@@ -69,6 +79,13 @@ class Volume {
   // `keeper` must live as long as the volume. If it is null, a file is removed with its name, even
   // if it is open.
   void set_keeper(OpenFileTracker* keeper) { keeper_ = keeper; }
+
+  // Reports to a server the files with this home that are open here, so that it keeps those that
+  // are removed. Call this every 2 s; it also keeps the locks of this client.
+  void hold(std::uint32_t server, std::vector<FileId> files);
+  // Sets, removes or tests a lock; `mode` has the bits of core/file_locks.hpp. EAGAIN: another lock
+  // is in the way.
+  int lock(FileId id, std::uint32_t mode, const LockRequest& wanted, FileLock* found = nullptr);
 
   // Removes a file that the keeper has kept, unless it has a name again.
   int remove_unnamed(FileId id) { return remove_file(id, kNameless); }
@@ -88,11 +105,15 @@ class Volume {
   int read_symbolic_link(FileId id, std::string& target);
   // Makes a regular file without a name; link() can give it one, remove_unnamed() removes it.
   int make_unnamed(FileId parent, std::uint32_t mode, FileStatus& status);
-  // Returns all entries, in no particular order.
+  // Returns all entries, in no particular order. Those on servers that cannot be reached are left
+  // out.
   int read_directory(FileId id, std::vector<Entry>& entries);
 
   // These functions handle attributes.
-  int status(FileId id, FileStatus& status);
+  // ESTALE: the file is gone, or it has no name, and is not open here (`is_opened`).
+  int status(FileId id, FileStatus& status, bool is_opened = false);
+  // ESTALE also if the file is open here.
+  int named_status(FileId id, FileStatus& status);
   int set_mode(FileId id, std::uint32_t mode);
   int set_group(FileId id, std::uint32_t group);
 
@@ -114,8 +135,9 @@ class Volume {
   int destroy();
   // Waits at the home of the file until all ranks of a group have arrived; see Group.
   int gather(FileId id, std::uint64_t group, const Gathered& part);
-  // Returns the statistics of each server.
-  int statistics(std::vector<Statistics>& statistics);
+  // Returns the statistics of each server, and in `errors` an errno value per server: a server that
+  // cannot be reached has no statistics. Returns an error only if none can be reached.
+  int statistics(std::vector<Statistics>& statistics, std::vector<int>* errors = nullptr);
 
   // These functions handle data. They return the number of bytes, or a negative errno value. A read
   // ends at the end of the file.
@@ -157,8 +179,10 @@ class Volume {
   // while it is open here.
   int drop_name(FileId id);
   int insert(const Name& name, const Entry& entry, std::uint16_t flags);
-  int take_status(const Call& call, FileStatus& status);
+  int take_status(const Call& call, FileStatus& status, bool is_opened = false);
+  int in_closed_directory(FileId directory);
   int add_wide(FileStatus& status);
+  int connect(const std::string& path, std::string& message);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);
   // Takes one name of a file, and removes it with the last one.
   int remove_file(FileId id, std::uint16_t flags = 0);
@@ -172,6 +196,7 @@ class Volume {
   VolumeDescription description_;
   std::vector<std::unique_ptr<Link>> links_;
   OpenFileTracker* keeper_ = nullptr;
+  std::uint64_t client_ = 0;  // random; of locks
 };
 
 class Volume::Transfer {

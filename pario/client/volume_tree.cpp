@@ -35,7 +35,7 @@ std::vector<iovec> memory_of(std::string_view bytes) {
 int Volume::drop_name(FileId id) {
   if (keeper_ == nullptr || !keeper_->is_open(id)) return remove_file(id);
   Call one;
-  if (const int error = call_home(Op::ChangeLinks, id, one)) return error == ENOENT ? 0 : error;
+  if (const int error = call_home(Op::ChangeLinks, id, one)) return error == ESTALE ? 0 : error;
   Attributes attributes;
   if (!parse_body(one.body, attributes)) return EPROTO;
   if (attributes.links > 0 || keeper_->keep(id)) return 0;
@@ -210,7 +210,7 @@ int Volume::allocate(OpenFile& file, int mode, const Extent& extent) {
 // result. A server without data has only a hole.
 int Volume::seek(OpenFile& file, bool is_hole, std::uint64_t offset, std::uint64_t& found) {
   FileStatus known;
-  if (const int error = status(file.id, known)) return error;
+  if (const int error = status(file.id, known, true)) return error;
   if (offset >= known.size) return ENXIO;
   const Striping striping = this->striping(file.id);
   const bool is_everywhere = known.is_wide && servers() > 1;

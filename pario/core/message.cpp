@@ -41,7 +41,7 @@ enum Field : unsigned {
 
 struct Operation {
   unsigned fields = 0;
-  int flags = kExclusive | kDirectory | kStable | kStamped | kForwarded;  // those allowed
+  int flags = kExclusive | kDirectory | kStable | kStamped | kForwarded | kOpened;  // allowed
 };
 
 // Operations that are not listed have only an id.
@@ -53,12 +53,12 @@ constexpr auto kOperations = [] {
   };
   set(Op::Lookup, kName);
   set(Op::Create, kMode | kName | kData, kOnce);
-  set(Op::Unlink, kNumber | kName, kOnce);
+  set(Op::Unlink, kNumber | kName, kOnce | kKept);
   set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce | kExchange);
   set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce | kExchange);
   set(Op::SetMode, kMode);
   set(Op::SetTime, kMode | kNumber | kOther);
-  set(Op::Remove, 0, kOnce | kNameless);
+  set(Op::Remove, 0, kOnce | kNameless | kKept | kPurge);
   set(Op::ReadEntries, kStart);
   set(Op::Truncate, kNumber | kOffsets);
   set(Op::Read, kExtents, kRemote);
@@ -88,6 +88,8 @@ constexpr auto kOperations = [] {
   set(Op::Seek, kMode | kNumber | kOffsets);
   set(Op::SetGroup, kMode);
   set(Op::MakeFile, kMode, kOnce);
+  set(Op::Hold, kNumber | kData | kNotZero);
+  set(Op::Lock, kMode | kNumber | kData | kNotZero);
   return all;
 }();
 

@@ -82,7 +82,10 @@ enum class Op : std::uint16_t {
   Seek = 47,      // in id's data here from `number` on: `mode` 0: data, 1: a hole
   SetGroup = 49,  // of id to `mode`
   MakeFile = 51,  // a regular file with `mode` without a name, here
-  Last = MakeFile,
+  // Between nodes (docs/adr/0137).
+  Hold = 53,  // data: numbers of files that the client `number` has open; see core/nameless.hpp
+  Lock = 55,  // of id: data is a LockRequest; see core/file_locks.hpp
+  Last = Lock,
 };
 
 // Selects what a SetValue does.
@@ -148,6 +151,13 @@ inline constexpr std::uint16_t kExchange = 256;
 inline constexpr std::uint16_t kNameless = 512;
 // A change with this flag must not be carried out twice even if it is sent twice; see Once.
 inline constexpr std::uint16_t kOnce = 64;
+// The client has the file open, or is about to open it, so it may have no name. Without this flag
+// such a file is ESTALE, and the client looks its name up again.
+inline constexpr std::uint16_t kOpened = 1'024;
+// Unlink, Remove: the leader of two replicas keeps the file without a name.
+inline constexpr std::uint16_t kKept = 2'048;
+// Remove: of a file that was kept without a name, and is no longer needed.
+inline constexpr std::uint16_t kPurge = 4'096;
 
 // Identifies one of a client's changes. The server keeps the answer to the last change of each slot
 // together with the change itself, and returns it again when the request is repeated after a
@@ -326,7 +336,7 @@ AddressBytes unpack_address(std::uint64_t packed);  // of the low 48 bits
 using Nonce = std::array<char, 16>;
 using Key = std::array<char, 16>;
 using Proof = std::array<char, 16>;
-inline constexpr std::string_view kMagic{"PARIO\3\0\0", 8};
+inline constexpr std::string_view kMagic{"PARIO\4\0\0", 8};
 inline constexpr std::size_t kGreetingBytes = 24;  // kMagic, nonce
 inline constexpr std::size_t kAnswerBytes = 40;    // kMagic, nonce, proof
 inline constexpr std::size_t kWelcomeBytes = 16;   // proof

@@ -12,6 +12,7 @@
 //   expires 1790000000     (optional: seconds since 1970)
 //   owner anna             (optional, for users)
 //   directory /data/pario  (optional: where `scio start` starts its servers)
+//   wait 10                (optional: seconds to wait for a server that does not answer)
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -43,6 +44,8 @@ struct VolumeDescription {
   std::string owner;
   std::string directory;
   Transport transport = Transport::Usual;  // Usual or Nodes
+  // A request fails if its server cannot be reached for so long. With replicas it is 10.
+  std::uint32_t wait_s = 1;
 };
 
 // One replica of a part is on the server of the part's number; the other one is on the next server.

@@ -38,9 +38,11 @@ TEST(VolumeFile, ParsesSizeReplicasExpiryAndOwner) {
   std::string message;
   const std::string text = std::string(kGood) +
                            "replicas 2\nsize 1001\nexpires 1790000000\nowner anna\n"
-                           "directory /data\n";
+                           "directory /data\nwait 10\n";
   ASSERT_TRUE(parse_volume(text, volume, message)) << message;
   EXPECT_EQ(volume.replicas, 2U);
+  EXPECT_EQ(volume.wait_s, 10U);
+  EXPECT_NE(fault(std::string(kGood) + "wait 0\n"), "");
   EXPECT_EQ(capacity_of(volume), 501U);
   EXPECT_EQ(volume.expires_s, 1'790'000'000);
   EXPECT_EQ(volume.owner, "anna");
@@ -59,7 +61,7 @@ TEST(VolumeFile, ReportsErrorAndLine) {
   }
   EXPECT_EQ(fault("colour 5"),
             "line 1: expected name, key, stripe, server, replicas, size, expires, owner, "
-            "directory or transport");
+            "directory, transport or wait");
   EXPECT_EQ(fault("transport carrier"), "line 1: transport: pm or tcp");
   EXPECT_EQ(fault("replicas 3"), "line 1: replicas: 1 or 2");
   EXPECT_EQ(fault("size 0"), "line 1: size: bytes, not 0");

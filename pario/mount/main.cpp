@@ -1,5 +1,6 @@
 // scored-pario-mount mounts a volume as a directory, for unmodified programs.
 #include "pario/client/volume.hpp"
+#include "pario/mount/open_files.hpp"
 #include "pario/mount/operations.hpp"
 #include "pario/mount/session_io.hpp"
 
@@ -95,7 +96,12 @@ int serve(fuse_session* session, const Options& options, std::unique_ptr<pario::
   if (options.ready >= 0 && ::write(options.ready, "1", 1) != 1) return kExitError;
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, 16);
-  const int result = fuse_session_loop_mt(session, config);
+  int result = 0;
+  {
+    const pario::OpenFileReporter reporter(*volume);
+    result = fuse_session_loop_mt(session, config);
+    pario::end_waiting_locks();
+  }
   fuse_loop_cfg_destroy(config);
   return result == 0 || result == SIGTERM || result == SIGINT ? 0 : kExitError;
 }

@@ -2,6 +2,7 @@
 
 #include "pario/core/quota.hpp"
 #include "pario/core/times.hpp"
+#include "pario/mount/open_files.hpp"
 #include "pario/mount/replies.hpp"
 
 #include <algorithm>
@@ -11,68 +12,11 @@
 #include <ctime>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <mutex>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <unordered_map>
 #include <utility>
 
 namespace score::pario {
-namespace {
-
-// Tracks files that programs on this mount have open. A file that is removed in the meantime is
-// deleted at the last close.
-class OpenFiles final : public OpenFileTracker {
- public:
-  bool has_open_files() override {
-    const std::scoped_lock lock(mutex_);
-    return !files_.empty();
-  }
-
-  bool is_open(FileId id) override {
-    const std::scoped_lock lock(mutex_);
-    return files_.contains(id);
-  }
-
-  bool keep(FileId id) override {
-    const std::scoped_lock lock(mutex_);
-    const auto found = files_.find(id);
-    if (found == files_.end()) return false;
-    found->second.is_removed = true;
-    return true;
-  }
-
-  void opened(FileId id) {
-    const std::scoped_lock lock(mutex_);
-    ++files_[id].count;
-  }
-
-  // Returns true if the file must be deleted now.
-  bool closed(FileId id) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = files_.find(id);
-    if (found == files_.end() || --found->second.count > 0) return false;
-    const bool is_removed = found->second.is_removed;
-    files_.erase(found);
-    return is_removed;
-  }
-
- private:
-  struct State {
-    unsigned count = 0;
-    bool is_removed = false;
-  };
-
-  std::mutex mutex_;
-  std::unordered_map<FileId, State> files_;
-};
-
-OpenFiles& open_files() {
-  static OpenFiles files;
-  return files;
-}
-
-}  // namespace
 
 Volume& volume_of(fuse_req_t request) {
   return *options_of(request).volume;
@@ -131,15 +75,19 @@ void reply_entry(fuse_req_t request, int error, const FileStatus& status) {
   fuse_reply_entry(request, &entry);
 }
 
+static void reply_attributes(fuse_req_t request, const FileStatus& status) {
+  directory_groups().note(status);
+  const struct stat found = stat_of(status);
+  fuse_reply_attr(request, &found, attribute_seconds(status));
+}
+
 void reply_status(fuse_req_t request, FileId id) {
   FileStatus status;
   if (const int error = volume_of(request).status(id, status)) {
     fuse_reply_err(request, error);
-    return;
+  } else {
+    reply_attributes(request, status);
   }
-  directory_groups().note(status);
-  const struct stat found = stat_of(status);
-  fuse_reply_attr(request, &found, attribute_seconds(status));
 }
 
 namespace {
@@ -154,13 +102,27 @@ void start(void* options, fuse_conn_info* connection) {
 }
 
 void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  const pid_t thread = fuse_req_ctx(request)->pid;
+  const bool will_open = repeated_opens().contains(thread);
   FileStatus status;
-  const int error = volume_of(request).lookup(id_of(parent), name, status);
+  const int error = volume_of(request).lookup(id_of(parent), name, status, will_open);
+  if (error != 0 && will_open) repeated_opens().take(thread);  // the system call ends
   reply_entry(request, error, status);
 }
 
+// A file without a name has attributes too: the kernel asks for its permissions before it opens the
+// file, which is then refused if the name has a different one.
 void get_attributes(fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
-  reply_status(request, id_of(number));
+  FileStatus status;
+  const int error = volume_of(request).status(id_of(number), status, true);
+  if (error == ESTALE) {
+    repeated_opens().add(fuse_req_ctx(request)->pid, RepeatedOpens::kBriefMs);
+  }
+  if (error != 0) {
+    fuse_reply_err(request, error);
+  } else {
+    reply_attributes(request, status);
+  }
 }
 
 std::int64_t now_ns() {
@@ -224,16 +186,27 @@ void fill_info(fuse_req_t request, const FileStatus& status, fuse_file_info* inf
 
 namespace {
 
+void release_file(Volume& volume, FileId id) {
+  if (open_files().closed(id)) static_cast<void>(volume.remove_unnamed(id));
+}
+
 void open_file(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Volume& volume = volume_of(request);
+  const pid_t thread = fuse_req_ctx(request)->pid;
+  const FileId id = id_of(number);
   FileStatus status;
-  int error = volume.status(id_of(number), status);
-  if (error == 0 && (info->flags & O_TRUNC) != 0) error = volume.truncate(status.id, 0);
+  const bool is_repeated = repeated_opens().take(thread);
+  open_files().opened(id);
+  int error = is_repeated ? volume.status(id, status, true) : volume.named_status(id, status);
+  if (error == ESTALE && !is_repeated) repeated_opens().add(thread, RepeatedOpens::kCallMs);
+  if (error == 0 && (info->flags & O_TRUNC) != 0) error = volume.truncate(id, 0);
   if (error != 0) {
+    release_file(volume, id);
     fuse_reply_err(request, error);
     return;
   }
   fill_info(request, status, info);
+  release_file(volume, id);
   // The kernel may have attributes from before.
   fuse_lowlevel_notify_inval_inode(options_of(request).session, number, -1, 0);
   fuse_reply_open(request, info);
@@ -305,8 +278,9 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
 
 void release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
   const FileId id = handle_of(info).id;
+  release_locks(volume_of(request), id, info->fh);
   delete &handle_of(info);
-  if (open_files().closed(id)) static_cast<void>(volume_of(request).remove_unnamed(id));
+  release_file(volume_of(request), id);
   fuse_reply_err(request, 0);
 }
 
@@ -373,7 +347,11 @@ struct Listing {
 
 void open_directory(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   auto listing = std::make_unique<Listing>();
-  const int error = volume_of(request).read_directory(id_of(number), listing->entries);
+  int error = volume_of(request).read_directory(id_of(number), listing->entries);
+  // No name can be made in a directory that is gone, so it is empty.
+  FileStatus status;
+  if (error == 0 && listing->entries.empty())
+    error = volume_of(request).status(id_of(number), status);
   if (error != 0) {
     fuse_reply_err(request, error);
     return;
@@ -476,6 +454,7 @@ const fuse_lowlevel_ops& mount_operations() {
     ops.releasedir = release_directory;
     ops.statfs = file_system_status;
     add_tree_operations(ops);
+    add_lock_operations(ops);
     return ops;
   }();
   return operations;

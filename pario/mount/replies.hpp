@@ -35,6 +35,11 @@ void keep_unnamed(FileId id);
 
 void make_temporary(fuse_req_t request, fuse_ino_t parent, mode_t mode, fuse_file_info* info);
 void add_tree_operations(fuse_lowlevel_ops& operations);
+void add_lock_operations(fuse_lowlevel_ops& operations);
+// Releases the locks that end when the handle is closed.
+void release_locks(Volume& volume, FileId file, std::uint64_t handle);
+// Ends the threads of locks that wait. Call this after the session's loop.
+void end_waiting_locks();
 
 // Remembers the groups of directories for as long as the kernel keeps their attributes, because a
 // new file in a setgid directory gets its group. Every function may be called by several threads.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cinttypes>
 #include <csignal>
@@ -50,6 +51,7 @@ constexpr const char* kUsage =
     "  --stripe SIZE       Bytes of a chunk of that volume, a power of two (1M)\n"
     "  --replicas 1|2      Number of servers that store each part (1)\n"
     "  --transport pm|tcp  Transport of data between nodes (tcp)\n"
+    "  --wait SECONDS      How long requests wait for a server that does not answer (1)\n"
     "  --expires TIME      When the servers remove it: a time from now such as 7d, or a Unix time\n"
     "  -r, --recursive     cp: copy a directory with all that is in it\n"
     "  --force             destroy: continue even if a server cannot be reached\n"
@@ -105,6 +107,15 @@ int add_name(void* context, const char* name, const struct stat*) {
   return 0;
 }
 
+// Names the servers that do not answer, because what lies on them is missing.
+void report_dead_servers(pario_volume* volume) {
+  for (std::uint32_t server = 0; server < pario_servers(volume); ++server) {
+    pario_space space{};
+    if (pario_get_server_space(volume, server, &space) != -EIO) continue;
+    std::fprintf(stderr, "scio: server %u does not answer; what lies on it is missing\n", server);
+  }
+}
+
 void list(pario_volume* volume, const Options& options) {
   const std::string path = argument(options, 1, "/");
   std::vector<std::string> names;
@@ -119,6 +130,7 @@ void list(pario_volume* volume, const Options& options) {
     // An entry that was removed in the meantime is left out.
     if (pario_stat(volume, (path + "/" + name).c_str(), &status) == 0) print_line(status, name);
   }
+  report_dead_servers(volume);
 }
 
 void print_status(pario_volume* volume, const Options& options) {
@@ -126,7 +138,9 @@ void print_status(pario_volume* volume, const Options& options) {
 
   struct stat status {};
 
-  check(path, pario_stat(volume, path.c_str(), &status));
+  const int result = pario_stat(volume, path.c_str(), &status);
+  if (result == -EIO) report_dead_servers(volume);
+  check(path, result);
   std::printf("path %s\ntype %s\nsize %jd\nspace %jd\nmode %04o\nnumber %ju\nstripe %" PRIu64
               "\nservers %u\n",
               path.c_str(), S_ISDIR(status.st_mode) ? "directory" : "file",
@@ -154,7 +168,12 @@ void print_space(pario_volume* volume, const Options&) {
   for (std::uint32_t server = 0; server < pario_servers(volume); ++server) {
     pario_space space{};
     pario_traffic traffic{};
-    check("server " + std::to_string(server), pario_get_server_space(volume, server, &space));
+    const int reached = pario_get_server_space(volume, server, &space);
+    if (reached == -EIO) {
+      std::printf("%8u %16s\n", server, "dead");
+      continue;
+    }
+    check("server " + std::to_string(server), reached);
     check("server " + std::to_string(server), pario_get_server_traffic(volume, server, &traffic));
     const std::uint64_t free = space.used < space.capacity ? space.capacity - space.used : 0;
     std::printf("%8u %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %10" PRIu64 " %16" PRIu64
@@ -215,10 +234,10 @@ std::vector<std::string> split_list(std::string_view text) {
 
 void take_option(int letter, const char* value, Options& options) {
   pario::NewVolume& wanted = options.wanted;
-  const std::map<int, std::string*> texts{{'v', &options.volume},   {'c', &wanted.stripe},
-                                          {'d', &wanted.directory}, {'l', &wanted.launcher},
-                                          {'z', &wanted.size},      {'k', &wanted.replicas},
-                                          {'x', &wanted.expires},   {'t', &wanted.transport}};
+  const std::map<int, std::string*> texts{
+      {'v', &options.volume},  {'c', &wanted.stripe},    {'d', &wanted.directory},
+      {'l', &wanted.launcher}, {'z', &wanted.size},      {'k', &wanted.replicas},
+      {'x', &wanted.expires},  {'t', &wanted.transport}, {'w', &wanted.wait}};
   if (const auto text = texts.find(letter); text != texts.end()) *text->second = value;
   if (letter == 's') wanted.addresses.emplace_back(value);
   if (letter == 'o') wanted.hosts = split_list(value);
@@ -240,7 +259,7 @@ void take_names(Options& options) {
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 17> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 18> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                              {"server", required_argument, nullptr, 's'},
                                              {"stripe", required_argument, nullptr, 'c'},
                                              {"hosts", required_argument, nullptr, 'o'},
@@ -252,6 +271,7 @@ Options parse(int argc, char** argv) {
                                              {"replicas", required_argument, nullptr, 'k'},
                                              {"expires", required_argument, nullptr, 'x'},
                                              {"transport", required_argument, nullptr, 't'},
+                                             {"wait", required_argument, nullptr, 'w'},
                                              {"force", no_argument, nullptr, 'f'},
                                              {"recursive", no_argument, nullptr, 'r'},
                                              {"help", no_argument, nullptr, 'h'},

@@ -26,6 +26,11 @@ Connection::Connection(int fd, std::string peer, const Identity& identity, Ring&
       owner_(owner),
       input_(kInputBytes) {}
 
+std::uint64_t Connection::next_number() {
+  static std::uint64_t last = 0;
+  return ++last;
+}
+
 Connection::~Connection() {
   ::close(fd_);
 }
@@ -130,6 +135,7 @@ bool Connection::take_request() {
 bool Connection::admit_request(Sizes sizes) {
   auto transfer = std::make_unique<Transfer>();
   transfer->connection = this;
+  transfer->client = number_;
   transfer->bytes.assign(input_.data() + begin_, kHeaderBytes + sizes.body);
   if (!parse_request(transfer->bytes, transfer->request) ||
       (transfer->request.flags & kRemote) != 0) {

@@ -57,6 +57,9 @@ class Connection final {
 
   bool has_session() const { return session_ != nullptr && state_ == State::Open; }
 
+  // Returns a number that no earlier connection of this process has had; never 0.
+  std::uint64_t number() const { return number_; }
+
   bool is_authenticated() const { return state_ == State::Open; }
 
  private:
@@ -82,7 +85,10 @@ class Connection final {
   void refuse(ConnectionOwner::Refused why);
   void check_end();
 
+  static std::uint64_t next_number();
+
   int fd_;
+  std::uint64_t number_ = next_number();
   std::string peer_;
   const Identity& identity_;
   Ring& ring_;

@@ -31,8 +31,13 @@ void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
   const bool is_once = (request.flags & kOnce) != 0;
   if (is_once) answer.error = repeat(request, answer);
   if (answer.error != 0 || answer.is_repeated) return;
+  client_ = transfer.client;
+  is_kept_ = false;
   answer.error = is_named ? run_name(request, answer) : run_id(request, transfer);
   if (is_once && answer.error == 0) answer.error = remember(request, answer);
+  if ((request.flags & kForwarded) != 0) return;
+  uses_.answered(request, answer, client_, now_ns);
+  if (is_kept_) transfer.request.flags |= kKept;  // so does the other replica
 }
 
 // If the process that removed a file was killed, the data of the file may still exist.
@@ -50,9 +55,15 @@ int Metadata::repeat(const Request& request, Answer& answer) {
   answer.body = std::move(known.body);
   Attributes removed;
   const bool has_left = parse_body(answer.body, removed) && removed.links > 0;
-  if (request.op == Op::Remove && !has_left) removals_.push_back(request.id);
+  const auto is_here = [this](FileId id) {
+    Inode inode;
+    return home_of(id) == place_.server && store_.get(id, inode) == 0;
+  };
+  if (request.op == Op::Remove && !has_left && !is_here(request.id)) {
+    removals_.push_back(request.id);
+  }
   if (request.op == Op::Unlink && request.number == 0 && !has_left &&
-      home_of(removed.id) == place_.server) {
+      home_of(removed.id) == place_.server && !is_here(removed.id)) {
     removals_.push_back(removed.id);
   }
   return 0;
@@ -68,6 +79,7 @@ int Metadata::run_name(const Request& request, Answer& answer) {
     case Op::Lookup: {
       Target target;
       const int error = store_.find(request.id, request.name, target);
+      if (error == ENOENT && check_open(request.id) == ESTALE) return ESTALE;
       return error != 0 ? error : describe(target, answer);
     }
     case Op::Create:
@@ -85,6 +97,7 @@ int Metadata::run_name(const Request& request, Answer& answer) {
 }
 
 int Metadata::run_id(const Request& request, Transfer& transfer) {
+  if (const int error = check_number(request)) return error;
   switch (request.op) {
     case Op::GetAttributes:
       return describe(request.id, transfer.answer);
@@ -114,6 +127,10 @@ int Metadata::run_id(const Request& request, Transfer& transfer) {
     }
     case Op::MakeFile:
       return make_file(request, transfer.answer);
+    case Op::Hold:
+      return uses_.hold(sent_, client_, now_ns_);
+    case Op::Lock:
+      return uses_.lock(request, sent_, transfer.answer);
     default:
       return run_tree(request, transfer);
   }
@@ -124,7 +141,16 @@ int Metadata::run_tree(const Request& request, Transfer& transfer) {
   Answer& answer = transfer.answer;
   if (const int error = trees_.run(request, sent_, now_ns_, result)) return error;
   answer.number = result.number;
-  if (request.op == Op::ChangeLinks) return describe(request.id, answer);
+  if (request.op == Op::ChangeLinks) {
+    Attributes attributes;
+    int error = attributes_of(request.id, attributes);
+    put(answer.body, attributes);
+    if (error == 0 && attributes.links > 0) error = uses_.named(request.id);
+    if (error == 0 && attributes.links == 0) {
+      error = uses_.keep_open(request.id, client_, now_ns_);
+    }
+    return error;
+  }
   if (result.data.size() > transfer.memory) return ERANGE;
   std::ranges::copy(result.data, transfer.data.get());
   answer.data_bytes = static_cast<std::uint32_t>(result.data.size());
@@ -197,7 +223,35 @@ int Metadata::touch(FileId directory) {
 int Metadata::check_open(FileId directory) {
   bool sealed = false;
   const int error = store_.is_sealed(directory, sealed);
-  return error != 0 ? error : sealed ? ENOENT : 0;
+  return error != 0 ? error : sealed ? ESTALE : 0;
+}
+
+int Metadata::check_number(const Request& request) {
+  switch (request.op) {
+    case Op::GetAttributes:
+    case Op::SetMode:
+    case Op::SetTime:
+    case Op::Truncate:
+    case Op::ChangeLinks:
+    case Op::GetValue:
+    case Op::SetValue:
+    case Op::ListValues:
+    case Op::SetGroup:
+    case Op::Lock:
+      break;
+    default:
+      return 0;
+  }
+  if (home_of(request.id) != place_.server || (request.flags & kForwarded) != 0) return 0;
+  const bool is_refused = (request.flags & kOpened) == 0 && request.op != Op::Lock;
+  if (is_refused && uses_.is_kept(request.id)) return ENOENT;
+  Inode inode;
+  return store_.get(request.id, inode);
+}
+
+bool Metadata::is_wide(FileId id) {
+  Inode inode;
+  return store_.get(id, inode) != 0 || inode.wide != 0;
 }
 
 int Metadata::check_exists(FileId id) {
@@ -241,10 +295,12 @@ int Metadata::make_file(const Request& request, Answer& answer) {
   Inode inode{request.mode & (S_IFMT | kModeBits), 0, now_ns_, now_ns_};
   inode.links = 0;
   if (error == 0) error = store_.put(id, inode);
+  if (error == 0) error = uses_.keep_open(id, client_, now_ns_);
   return error != 0 ? error : describe(id, answer);
 }
 
-int Metadata::drop_name(FileId id, bool must_be_nameless, Answer& answer) {
+int Metadata::drop_name(const Request& request, FileId id, Answer& answer) {
+  const bool must_be_nameless = (request.flags & (kNameless | kPurge)) != 0;
   Inode inode;
   int error = store_.get(id, inode);
   const bool stays = error == 0 && (must_be_nameless ? inode.links > 0 : inode.links > 1);
@@ -257,9 +313,16 @@ int Metadata::drop_name(FileId id, bool must_be_nameless, Answer& answer) {
   Attributes attributes{.id = id};
   if (error == 0) error = attributes_of(id, attributes);
   attributes.links = 0;
+  if (error == 0 && !S_ISDIR(inode.mode) && uses_.must_keep(request, id, client_, now_ns_)) {
+    attributes.wide = 0;  // the client does not remove the data on other servers
+    put(answer.body, attributes);
+    is_kept_ = true;
+    return uses_.keep(id, inode, now_ns_);
+  }
   put(answer.body, attributes);
   if (error == 0) error = store_.remove(id);
   if (error == 0 || error == ENOENT) error = store_.remove_end(id);
+  uses_.removed(id);
   if (error == 0) removals_.push_back(id);
   return error;
 }
@@ -278,7 +341,7 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   int error = store_.remove(request.id, request.name);
   if (error == 0) error = touch(request.id);
   if (error != 0) return error;
-  if (home_of(target.id) == place_.server) return drop_name(target.id, false, answer);
+  if (home_of(target.id) == place_.server) return drop_name(request, target.id, answer);
   put(answer.body, Attributes{.id = target.id});
   return 0;
 }
@@ -297,7 +360,7 @@ int Metadata::check_replaced(const Request& request, std::uint32_t mode, Target&
   if ((request.flags & kExchange) != 0) return 0;
   if (S_ISDIR(old.mode) != S_ISDIR(mode)) return S_ISDIR(mode) ? ENOTDIR : EISDIR;
   // A directory that is replaced was found empty and sealed.
-  return S_ISDIR(old.mode) && check_open(old.id) == 0 ? ENOTEMPTY : 0;
+  return S_ISDIR(old.mode) && check_open(old.id) != ESTALE ? ENOTEMPTY : 0;
 }
 
 int Metadata::insert(const Request& request, Answer& answer) {
@@ -347,7 +410,7 @@ int Metadata::remove(const Request& request, Answer& answer) {
     Inode inode;
     const int error = store_.get(request.id, inode);
     if (error != 0) return error == ENOENT ? 0 : error;
-    return drop_name(request.id, (request.flags & kNameless) != 0, answer);
+    return drop_name(request, request.id, answer);
   }
   removals_.push_back(request.id);
   return 0;

@@ -2,6 +2,7 @@
 // removes the data of take_removals(), then sends the answers.
 #pragma once
 
+#include "pario/server/file_uses.hpp"
 #include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
 #include "pario/store/trees.hpp"
@@ -19,7 +20,7 @@ class Metadata {
   };
 
   Metadata(const Place& place, Store& store, DataFiles& data)
-      : place_(place), store_(store), data_(data), trees_(store, data) {}
+      : place_(place), store_(store), data_(data), trees_(store, data), uses_(store) {}
 
   // Runs a request. `now_ns`: wall time. Read, Write, Sync and Statistics are not supported. A
   // change that was carried out before (Once) is not repeated; its answer is returned again.
@@ -28,6 +29,10 @@ class Metadata {
   // Checks whether data of this file may be created here. Returns ENOENT if this is its home and it
   // does not exist.
   int check_exists(FileId id);
+  // Returns true if the file may have data on servers other than its home, which is here.
+  bool is_wide(FileId id);
+
+  FileUses& uses() { return uses_; }
 
   // Returns files whose data must be removed once the store is committed.
   std::vector<FileId> take_removals() { return std::exchange(removals_, {}); }
@@ -48,13 +53,17 @@ class Metadata {
   int change(const Request& request);
   int seal(const Request& request);
   int set_time(const Request& request);
+  // ESTALE: the directory is removed, or about to be.
   int check_open(FileId directory);
+  // ENOENT: the file has no name, and the client does not have it open.
+  int check_number(const Request& request);
   // Records that an entry of the directory has changed here.
   int touch(FileId directory);
   std::int64_t changed_of(FileId directory);
   int check_replaced(const Request& request, std::uint32_t mode, Target& old, bool& is_there);
-  // Takes one name of a file whose home is here. The file is removed with the last one.
-  int drop_name(FileId id, bool must_be_nameless, Answer& answer);
+  // Takes one name of a file whose home is here. The file is removed with the last one, or kept
+  // while other clients may use it.
+  int drop_name(const Request& request, FileId id, Answer& answer);
   // Returns the attributes if this is the home, otherwise those of the data here.
   int attributes_of(FileId id, Attributes& attributes);
   int describe(FileId id, Answer& answer);
@@ -64,7 +73,10 @@ class Metadata {
   Store& store_;
   DataFiles& data_;
   Trees trees_;
-  std::string_view sent_;  // the data of the request that runs
+  FileUses uses_;
+  std::uint64_t client_ = 0;  // of the request that runs
+  bool is_kept_ = false;      // it has kept a file without a name
+  std::string_view sent_;     // the data of the request that runs
   std::vector<FileId> removals_;
   // The times of directories; in the store they are up to a second older.
   std::unordered_map<FileId, std::int64_t> changed_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <sys/stat.h>
 
 namespace score::pario {
@@ -21,10 +22,12 @@ class MetadataTest : public testing::Test {
   }
 
   // Fills answer_ and returns its error.
-  int run(const Request& request) {
+  int run(const Request& request, std::uint64_t client = 1) {
     Transfer transfer;
     transfer.request = request;
-    metadata_->run(transfer, 1'000);
+    transfer.client = client;
+    metadata_->run(transfer, now_ns_);
+    flags_ = transfer.request.flags;
     answer_ = std::move(transfer.answer);
     return answer_.error;
   }
@@ -40,6 +43,8 @@ class MetadataTest : public testing::Test {
     return attributes().id;
   }
 
+  std::int64_t now_ns_ = 1'000;
+  std::uint16_t flags_ = 0;  // of the last request, after it
   TestDirectory directory_;
   std::unique_ptr<Store> store_;
   DataFiles files_{1 << 20};
@@ -112,7 +117,7 @@ TEST_F(MetadataTest, SealedDirectoriesRefuseEntries) {
   EXPECT_EQ(run({.op = Op::SealDirectory, .id = id}), ENOTEMPTY);
   EXPECT_EQ(run({.op = Op::Unlink, .id = id, .name = "x"}), 0);
   EXPECT_EQ(run({.op = Op::SealDirectory, .id = id}), 0);
-  EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), ENOENT);
+  EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), ESTALE);
   EXPECT_EQ(run({.op = Op::UnsealDirectory, .id = id}), 0);
   EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), 0);
   EXPECT_EQ(run({.op = Op::SealDirectory, .id = kRootId}), EBUSY);
@@ -221,6 +226,84 @@ TEST_F(MetadataTest, ReservesSpaceForAppends) {
   EXPECT_EQ(run({.op = Op::Reserve, .id = id, .number = 10, .other = 0}), 0);
   EXPECT_EQ(answer_.number, 0U);
   EXPECT_EQ(run({.op = Op::Reserve, .id = id, .number = kMaxOffset, .other = 0}), EFBIG);
+}
+
+TEST_F(MetadataTest, FileThatAnotherClientUsesIsKeptWithoutName) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}, 2), 0);
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(flags_ & kKept, kKept);
+  EXPECT_TRUE(metadata_->take_removals().empty());
+  EXPECT_EQ(run({.op = Op::GetAttributes, .id = id}), ENOENT);
+  EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), 0);
+  EXPECT_EQ(attributes().links, 0U);
+  EXPECT_EQ(metadata_->check_exists(id), 0);
+  EXPECT_EQ(run({.op = Op::Remove, .flags = kPurge, .id = id}), 0);
+  EXPECT_TRUE(metadata_->take_removals().empty()) << "it is still needed";
+  now_ns_ += NamelessFiles::kOpenNs;
+  EXPECT_EQ(metadata_->uses().expired(now_ns_), std::vector<FileId>{id});
+  EXPECT_EQ(run({.op = Op::Remove, .flags = kPurge, .id = id}), 0);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+  EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), ENOENT);
+}
+
+TEST_F(MetadataTest, FileThatOnlyItsRemoverUsedIsRemovedAtOnce) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+}
+
+TEST_F(MetadataTest, FileThatItsRemoverIsAboutToOpenIsKept) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Lookup, .flags = kOpened, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), 0);
+}
+
+TEST_F(MetadataTest, KeptFileSurvivesRestart) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}, 2), 0);
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  metadata_ = std::make_unique<Metadata>(Metadata::Place{0, 1}, *store_, files_);
+  EXPECT_EQ(metadata_->uses().load(now_ns_), 0);
+  EXPECT_TRUE(metadata_->uses().is_kept(id));
+  EXPECT_TRUE(metadata_->uses().expired(now_ns_).empty());
+  EXPECT_EQ(metadata_->uses().expired(now_ns_ + NamelessFiles::kOpenNs).size(), 1U);
+}
+
+TEST_F(MetadataTest, FollowerKeepsWhatItsLeaderKeeps) {
+  const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::Unlink, .flags = kForwarded | kKept, .id = kRootId, .name = "a"}), 0);
+  EXPECT_TRUE(metadata_->uses().is_kept(id));
+  create("b");
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "b"}, 2), 0);
+  EXPECT_EQ(run({.op = Op::Unlink, .flags = kForwarded, .id = kRootId, .name = "b"}), 0);
+  EXPECT_EQ(metadata_->take_removals().size(), 1U);
+}
+
+TEST_F(MetadataTest, LocksAreStoredUntilTheirClientIsLost) {
+  const FileId id = create("a");
+  const auto lock = [&](std::uint64_t client, std::uint32_t mode) {
+    LockRequest range{5, 0, 10, 0};
+    Transfer transfer;
+    transfer.request = {.op = Op::Lock, .id = id, .mode = mode, .number = client};
+    Buffers buffers;
+    if (mode != kDropClient) {
+      transfer.request.data_bytes = sizeof range;
+      transfer.data = buffers.take(sizeof range);
+      std::memcpy(transfer.data.get(), &range, sizeof range);
+    }
+    metadata_->run(transfer, now_ns_);
+    return transfer.answer.error;
+  };
+  EXPECT_EQ(lock(7, kExclusiveLock), 0);
+  EXPECT_EQ(lock(8, kShared), EAGAIN);
+  std::vector<FileId> locked;
+  EXPECT_EQ(store_->list_locked(locked), 0);
+  EXPECT_EQ(locked, std::vector<FileId>{id});
+  EXPECT_EQ(lock(7, kDropClient), 0);
+  EXPECT_EQ(lock(8, kShared), 0);
+  EXPECT_EQ(lock(8, kAllLockBits + 1), EINVAL);
 }
 
 }  // namespace

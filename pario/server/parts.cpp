@@ -43,6 +43,8 @@ void Part::prepare(std::uint32_t servers, Ring& ring, Peers& leaders,
                    const DataRequests::Finish& finish) {
   metadata = std::make_unique<Metadata>(Metadata::Place{index, servers}, *store, files);
   data = std::make_unique<DataRequests>(ring, files, *metadata, finish);
+  purges = std::make_unique<Purges>(Purges::Place{index, servers}, *metadata, leaders);
+  locks = std::make_unique<LockClients>(index, *store, leaders);
   const TransactionRequests::Parts parts{ring, files, *metadata, leaders};
   transactions =
       std::make_unique<TransactionRequests>(parts, static_cast<std::uint16_t>(index), finish);
@@ -55,11 +57,14 @@ void Part::remove_unlinked(int error) {
   }
 }
 
-void Part::tick() {
+std::vector<TransferPtr> Part::tick() {
   transactions->tick();
   // The next change reports an error.
   static_cast<void>(store->forget_answers(wall_ns() - kKeepAnswersNs));
   if (replica) replica->tick();
+  const bool leads = !replica || replica->leads();
+  purges->tick(leads, wall_ns());
+  return locks->tick(leads, monotonic_ms());
 }
 
 Parts::Parts(const ServerOptions& options, Ring& ring, Replication::Hooks hooks)
@@ -177,8 +182,17 @@ void Parts::finish(TransferPtr transfer) {
 
 void Parts::run_admitted() {
   for (TransferPtr& transfer : own_.transactions->take_admitted()) run(std::move(transfer));
+  for (TransferPtr& transfer : own_.locks->take_ready()) run(std::move(transfer));
   if (!copy_) return;
   for (TransferPtr& transfer : copy_->transactions->take_admitted()) run(std::move(transfer));
+  for (TransferPtr& transfer : copy_->locks->take_ready()) run(std::move(transfer));
+}
+
+void Parts::leave(const Connection& connection) {
+  const std::int64_t now_ms = monotonic_ms();
+  for (TransferPtr& one : own_.locks->leave(connection, now_ms)) finish(std::move(one));
+  if (!copy_) return;
+  for (TransferPtr& one : copy_->locks->leave(connection, now_ms)) finish(std::move(one));
 }
 
 int Parts::commit() {
@@ -200,8 +214,10 @@ int Parts::end_turn() {
 }
 
 void Parts::tick() {
-  own_.tick();
-  if (copy_) copy_->tick();
+  for (TransferPtr& transfer : own_.tick()) finish(std::move(transfer));
+  if (copy_) {
+    for (TransferPtr& transfer : copy_->tick()) finish(std::move(transfer));
+  }
   moves_->tick();
 }
 

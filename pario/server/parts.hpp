@@ -4,7 +4,9 @@
 
 #include "pario/core/volume_file.hpp"
 #include "pario/server/data_requests.hpp"
+#include "pario/server/lock_clients.hpp"
 #include "pario/server/moves.hpp"
+#include "pario/server/purges.hpp"
 #include "pario/server/replication.hpp"
 #include "pario/server/transaction_requests.hpp"
 
@@ -36,8 +38,8 @@ struct Part {
                const DataRequests::Finish& finish);
   // Removes the data of files after a commit of the store with this result.
   void remove_unlinked(int error);
-  // Call this once per second.
-  void tick();
+  // Call this once per second. Returns Locks that have waited long enough.
+  std::vector<TransferPtr> tick();
 
   std::uint32_t index;  // of the server whose part it is
   std::string path;
@@ -48,6 +50,8 @@ struct Part {
   std::unique_ptr<DataRequests> data;
   std::unique_ptr<TransactionRequests> transactions;
   std::unique_ptr<Replication> replica;  // with two replicas
+  std::unique_ptr<Purges> purges;
+  std::unique_ptr<LockClients> locks;
 };
 
 class Parts {
@@ -76,9 +80,12 @@ class Parts {
   // Completes a Move that metadata has carried out.
   void complete_move(TransferPtr transfer) { moves_->run(std::move(transfer)); }
 
+  // A client has disconnected.
+  void leave(const Connection& connection);
+
   // Answers a request that has ended here; a change of a leader is forwarded first.
   void finish(TransferPtr transfer);
-  // Runs plain changes that have waited for transactions.
+  // Runs plain changes that have waited for transactions, and Locks that have waited for others.
   void run_admitted();
   // Commits the stores. Returns an errno value.
   int commit();

@@ -16,7 +16,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::size_t kRangeBytes = kMaxDataBytes;
-constexpr Extent kWholeFile{0, kMaxOffset};
+constexpr Extent kEntireFile{0, kMaxOffset};
 
 }  // namespace
 
@@ -147,7 +147,7 @@ void Replication::copy_range(const Extent& extent) {
 void Replication::end_file() {
   const FileId file = copying_->file;
   const RangeGate::Ticket ticket = gate_.reserve();
-  gate_.enter(ticket, file, kWholeFile, [this, file, ticket] {
+  gate_.enter(ticket, file, kEntireFile, [this, file, ticket] {
     struct stat status {};
 
     if (!copying_ || copying_->open->is_removed ||

@@ -39,6 +39,7 @@ bool is_for_leader(Op op) {
     case Op::GetValue:
     case Op::ListValues:
     case Op::Seek:
+    case Op::Hold:
     case Op::StageTransaction:
     case Op::PrepareTransaction:
     case Op::DecideTransaction:
@@ -91,6 +92,7 @@ bool is_change(Op op) {
     case Op::Allocate:
     case Op::SetGroup:
     case Op::MakeFile:
+    case Op::Lock:
       return true;
     default:
       return false;

@@ -61,6 +61,8 @@ class Replication {
   // Returns an errno value: the store has failed, and no durability can be guaranteed.
   int fault() const { return fault_; }
 
+  bool leads() const { return replica_->serves(); }
+
   const ReplicaView& view() const { return replica_->view(); }
 
  private:

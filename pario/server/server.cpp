@@ -15,6 +15,33 @@ namespace {
 
 constexpr unsigned kRingEntries = 1'024;
 
+// A client that uses the number of a file that is gone must look its name up again.
+int error_of(const Request& request, int error) {
+  if (error != ENOENT || (request.flags & kForwarded) != 0) return error;
+  switch (request.op) {
+    case Op::GetAttributes:
+    case Op::SetMode:
+    case Op::SetTime:
+    case Op::SetWide:
+    case Op::Truncate:
+    case Op::Read:
+    case Op::Write:
+    case Op::Sync:
+    case Op::Reserve:
+    case Op::ChangeLinks:
+    case Op::GetValue:
+    case Op::SetValue:
+    case Op::ListValues:
+    case Op::Allocate:
+    case Op::Seek:
+    case Op::SetGroup:
+    case Op::Lock:
+      return ESTALE;
+    default:
+      return error;
+  }
+}
+
 }  // namespace
 
 int Turn::commit(Parts& parts) {
@@ -38,6 +65,7 @@ void Turn::reply(int error, bool has_copy) {
   for (TransferPtr& transfer : std::exchange(answered_, {})) {
     const Op op = transfer->request.op;
     const bool is_data = op == Op::Read || op == Op::Write;
+    transfer->answer.error = error_of(transfer->request, transfer->answer.error);
     if (error != 0 && !is_data) transfer->answer.error = error;
     if (op == Op::Sync && transfer->answer.error == 0 && !has_copy) {
       synced_ = std::max(synced_, transfer->answer.number);
@@ -56,7 +84,10 @@ Server::Server(ServerOptions options)
               [this](TransferPtr transfer) { turn_.answer(std::move(transfer)); }}),
       clients_({options_.volume.key, options_.volume.name, options_.server}, buffers_, ring_,
                {[this](TransferPtr transfer) { execute(std::move(transfer)); },
-                [this](Connection& connection) { requests_.leave(connection); }}),
+                [this](Connection& connection) {
+                  requests_.leave(connection);
+                  parts_.leave(connection);
+                }}),
       requests_(parts_.own(), [this](TransferPtr transfer) { turn_.answer(std::move(transfer)); }) {
 }
 
@@ -150,6 +181,9 @@ void Server::execute_here(TransferPtr transfer) {
       break;
     case Op::Gather:
       return requests_.gather(std::move(transfer));
+    case Op::Hold:
+    case Op::Lock:
+      return lock(std::move(transfer));
     case Op::OpenChannel:
       transfer->connection->open_session(*transfer);
       break;
@@ -174,13 +208,29 @@ void Server::read(TransferPtr transfer) {
   part.data->start(std::move(transfer));
 }
 
+void Server::lock(TransferPtr transfer) {
+  const Part& part = parts_.of(transfer->request);
+  const std::int64_t chosen = transfer->request.forwarded.time_ns;
+  const bool is_forwarded = (transfer->request.flags & kForwarded) != 0;
+  const std::int64_t now_ms = monotonic_us() / 1'000;
+  if (!is_forwarded) transfer->answer.error = part.locks->note(*transfer, now_ms);
+  if (transfer->answer.error == 0) {
+    part.metadata->run(*transfer, chosen != 0 ? chosen : wall_ns());
+  }
+  if (transfer->request.op == Op::Lock && !is_forwarded) {
+    if (part.locks->must_wait(*transfer, now_ms)) return part.locks->park(std::move(transfer));
+    part.locks->answered(*transfer);
+  }
+  parts_.finish(std::move(transfer));
+}
+
 void Server::statistics(Transfer& transfer) {
   const Part& part = parts_.of(transfer.request);
   requests_.count_space();
   Statistics counts = clients_.counts();
   counts.capacity = part.files.quota().capacity();
   counts.used = part.files.quota().used();
-  counts.files = part.store->count();
+  counts.files = part.store->count() - part.metadata->uses().kept_count();
   counts.bytes_read = part.data->bytes_read();
   counts.bytes_written = part.data->bytes_written() + requests_.written_directly();
   counts.queue = counts.requests > turn_.replied() ? counts.requests - turn_.replied() - 1 : 0;

@@ -58,6 +58,7 @@ class Server final {
   void execute(TransferPtr transfer);
   void execute_here(TransferPtr transfer);
   void read(TransferPtr transfer);
+  void lock(TransferPtr transfer);
   void statistics(Transfer& transfer);
   void end_turn();
 

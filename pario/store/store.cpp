@@ -1,7 +1,7 @@
 // The store has these tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode,
 // "others" the identity, the next number, and a key for each sealed directory, "answers" (client,
-// slot) -> answer, "values" (id, name) -> bytes (values.cpp). Numbers in keys are big-endian, so
-// that the entries of a directory follow each other.
+// slot) -> answer, "values" (id, name) -> bytes, "locks" id -> list of FileLock (values.cpp).
+// Numbers in keys are big-endian, so that the entries of a directory follow each other.
 #include "pario/store/store.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -101,7 +101,7 @@ struct StoredAnswer {
 // Returns true for rows of the table "others" that are equal on both replicas.
 bool is_copied(std::string_view key) {
   return key == kNextKey || key.starts_with("sealed") || key.starts_with("changed") ||
-         key.starts_with("end");
+         key.starts_with("end") || key.starts_with("kept");
 }
 
 // Inodes of releases before links and groups end after their times.
@@ -124,6 +124,7 @@ bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
     return key.size() >= kIdBytes && key.size() <= kIdBytes + kMaxNameBytes &&
            value.size() <= kMaxValueBytes;
   }
+  if (table == 5) return key.size() == kIdBytes && value.size() % sizeof(FileLock) == 0;
   return is_copied(key) && key.size() <= 7 + kIdBytes &&
          value.size() == (key.starts_with("sealed") ? 0 : sizeof(std::uint64_t));
 }
@@ -147,7 +148,7 @@ Store::~Store() {
 int Store::start(const std::string& directory, const Identity& identity, std::string& message) {
   int result = mdb_env_create(&environment_);
   if (result == 0) result = mdb_env_set_mapsize(environment_, kMapBytes);
-  if (result == 0) result = mdb_env_set_maxdbs(environment_, 5);
+  if (result == 0) result = mdb_env_set_maxdbs(environment_, 6);
   // The caller holds a lock of the directory, and this process has one thread.
   constexpr unsigned kFlags = MDB_NOSYNC | MDB_NOLOCK | MDB_NORDAHEAD | MDB_NOTLS;
   if (result == 0) result = mdb_env_open(environment_, directory.c_str(), kFlags, 0600);
@@ -158,7 +159,8 @@ int Store::start(const std::string& directory, const Identity& identity, std::st
                                     {"inodes", &inodes_},
                                     {"others", &others_},
                                     {"answers", &answers_},
-                                    {"values", &values_}}) {
+                                    {"values", &values_},
+                                    {"locks", &locks_}}) {
     if (error == 0) error = errno_of(mdb_dbi_open(transaction, name, MDB_CREATE, table));
   }
   if (error == 0) error = errno_of(mdb_env_get_fd(environment_, &fd_));
@@ -345,7 +347,9 @@ int Store::put(FileId id, const Inode& inode) {
 }
 
 int Store::remove(FileId id) {
-  const int error = drop_values(id);
+  int error = drop_values(id);
+  if (error == 0) error = put_locks(id, {});
+  if (error == 0) error = set_kept(id, false);
   return error != 0 ? error : remove_value(inodes_, key_of(id));
 }
 
@@ -507,7 +511,7 @@ int Store::list_moves(std::vector<Move>& moves) {
 }
 
 int Store::dump(const std::function<void(std::uint32_t table, std::string rows)>& send) {
-  const std::array<MDB_dbi, 5> tables{entries_, inodes_, others_, answers_, values_};
+  const std::array<MDB_dbi, 6> tables{entries_, inodes_, others_, answers_, values_, locks_};
   for (std::uint32_t table = 0; table < tables.size(); ++table) {
     if (const int error = dump_table(table, tables[table], send)) return error;
   }
@@ -539,7 +543,7 @@ int Store::dump_table(std::uint32_t table, MDB_dbi handle,
 }
 
 int Store::load(std::uint32_t table, std::string_view rows) {
-  const std::array<MDB_dbi, 5> tables{entries_, inodes_, others_, answers_, values_};
+  const std::array<MDB_dbi, 6> tables{entries_, inodes_, others_, answers_, values_, locks_};
   if (table >= tables.size()) return EINVAL;
   Cursor cursor{rows};
   while (cursor.ok && !cursor.left.empty()) {
@@ -556,7 +560,7 @@ int Store::load(std::uint32_t table, std::string_view rows) {
 int Store::clear() {
   MDB_txn* transaction = nullptr;
   int error = writing(transaction);
-  for (const MDB_dbi table : {entries_, inodes_, others_, answers_, values_}) {
+  for (const MDB_dbi table : {entries_, inodes_, others_, answers_, values_, locks_}) {
     if (error == 0) error = errno_of(mdb_drop(transaction, table, 0));
   }
   if (error == 0) error = put_value(others_, kIdentityKey, identity_);

@@ -3,6 +3,7 @@
 // pages are in the kernel's cache; fsync(2) of fd() puts them on the disk (docs/adr/0081).
 #pragma once
 
+#include "pario/core/file_locks.hpp"
 #include "pario/core/message.hpp"
 
 #include <cstdint>
@@ -78,6 +79,13 @@ class Store {
   // Appends all names, each followed by a 0. ERANGE: they have more than `most` bytes.
   int list_values(FileId id, std::size_t most, std::string& names);
   int drop_values(FileId id);
+  // A file that has lost its last name but is still kept; see core/nameless.hpp.
+  int set_kept(FileId id, bool is_kept);
+  int list_kept(std::vector<FileId>& files);
+  // The locks of a file; none: the list is empty.
+  int get_locks(FileId id, std::vector<FileLock>& locks);
+  int put_locks(FileId id, const std::vector<FileLock>& locks);
+  int list_locked(std::vector<FileId>& files);
   // Returns a number that no file of this server has had. ENOSPC: the rest of the disk is reserved
   // for removals.
   int make_id(FileId& id);
@@ -150,6 +158,7 @@ class Store {
   template <typename T>
   int get_other(std::string_view key, T& value);
   int remove_other(std::string_view key);
+  int list_ids(MDB_dbi table, std::string_view prefix, std::vector<FileId>& files);
 
   std::uint32_t server_;
   std::string identity_;
@@ -162,6 +171,7 @@ class Store {
   MDB_dbi others_ = 0;
   MDB_dbi answers_ = 0;
   MDB_dbi values_ = 0;
+  MDB_dbi locks_ = 0;
   std::string forgotten_;       // key in answers_ at which forget_answers() stopped
   std::uint64_t next_ = 0;      // number of the next file
   std::uint64_t next_end_ = 0;  // lower numbers are reserved in the store

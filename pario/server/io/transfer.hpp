@@ -66,6 +66,7 @@ class Buffers {
 struct Transfer {
   Connection* connection = nullptr;
   Session* session = nullptr;  // null: the request came by TCP
+  std::uint64_t client = 0;    // number of the connection
   std::string bytes;           // header and body; the request's names point into it
   Request request;
   Buffers::Buffer data;
@@ -77,6 +78,7 @@ struct Transfer {
   TransactionRequests* transactions = nullptr;  // set if they have admitted it, as `plain`
   std::uint64_t plain = 0;
   std::vector<TransactionId> flushed{};  // a Sync: transactions that it puts on the disk
+  std::int64_t waits_until_ms = 0;       // a Lock that waits; 0: it has not waited yet
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;

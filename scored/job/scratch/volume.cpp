@@ -115,6 +115,7 @@ void JobVolume::report_listening() {
 base::Status JobVolume::describe(const wire::ScratchServers& servers) {
   std::string text = fmt::format("name job-{}\nkey {}\n", attempt_, key_);
   for (const std::string& server : servers.servers()) text += fmt::format("server {}\n", server);
+  text += "wait 10\n";  // the shepherds restart their servers
   if (uses_pm_) text += "transport pm\n";
   std::string message;
   if (!pario::parse_volume(text, volume_, message)) {

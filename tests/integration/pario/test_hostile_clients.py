@@ -12,7 +12,7 @@ import pytest
 from figures import figure
 from volumes import BIN, Client, Servers, errno_of, make_temporary
 
-MAGIC = b'PARIO\x03\x00\x00'
+MAGIC = b'PARIO\x04\x00\x00'
 MASK = 2**64 - 1
 OUTSIDE = f'/tmp/pario-outside-{os.getpid()}'
 LOOKUP, CREATE, TRUNCATE, READ, WRITE, STATISTICS = 1, 2, 14, 15, 16, 19

@@ -36,7 +36,7 @@ def free_ports(count):
 class Servers:
     """`count` servers of a volume; directories below `root`."""
 
-    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1, options=(), before=()):
+    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1, options=(), before=(), wait=60):
         self.root = pathlib.Path(root)
         self.capacity = capacity
         self.before = list(before)  # words before the server's command
@@ -44,7 +44,7 @@ class Servers:
         self.processes = [None] * count
         self.host = FAR if 'pm' in options else '127.0.0.1'
         servers = [word for port in self.ports for word in ('--server', f'{self.host}:{port}')]
-        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), *servers, *options], capture_output=True, text=True, check=True)
+        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), '--wait', str(wait), *servers, *options], capture_output=True, text=True, check=True)
         self.file = self.root / 'volume'
         self.file.write_text(made.stdout)
         self.file.chmod(0o600)
