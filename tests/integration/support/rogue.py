@@ -89,6 +89,7 @@ class Rogue:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(('127.0.0.1', 0))
         self.tls, self.bytes = None, b''
+        self.address = cluster.description['address']
 
     def __enter__(self):
         return self
@@ -99,7 +100,7 @@ class Rogue:
 
     def connect(self):
         self.tls = subprocess.Popen(
-            ['openssl', 's_client', '-connect', self.cluster.description['address'], '-tls1_3', '-psk', self.key,
+            ['openssl', 's_client', '-connect', self.address, '-tls1_3', '-psk', self.key,
              '-psk_identity', self.node, '-ciphersuites', 'TLS_AES_128_GCM_SHA256', '-groups', 'X25519', '-quiet',
              '-nocommands'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
         self.bytes = b''
