@@ -1,5 +1,6 @@
 // Names that other clients replace meanwhile, files that are open here, and locks.
 #include "pario/client/volume.hpp"
+#include "pario/core/nameless.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,10 +20,16 @@ constexpr std::size_t kMostIds = kMaxDataBytes / sizeof(FileId);
 int Volume::lookup(FileId parent, std::string_view name, FileStatus& found, bool will_open) {
   for (int tries = 0;; ++tries) {
     Call one;
-    one.request.flags = will_open ? kOpened : 0;
+    one.request.flags = will_open ? kOpened | kWillOpen : 0;
     int error = named(Op::Lookup, {parent, name}, one);
     if (error != 0) return error == ESTALE ? in_closed_directory(parent) : error;
-    error = take_status(one, found, will_open);
+    Attributes attributes;
+    if (!parse_body(one.body, attributes)) return EPROTO;
+    Call home;
+    home.request.flags = one.request.flags;
+    const bool is_elsewhere = attributes.mode == 0;
+    if (is_elsewhere) error = call_home(Op::GetAttributes, attributes.id, home);
+    if (error == 0) error = take_status(is_elsewhere ? home : one, found, will_open);
     if (error != ESTALE || tries == kMostTries) return error;
   }
 }

@@ -2,6 +2,7 @@
 // decoder in the order of the bytes.
 #include "pario/core/message.hpp"
 
+#include "pario/core/nameless.hpp"
 #include "pario/core/transaction_log.hpp"
 #include "pmlib/wire/siphash.hpp"
 
@@ -41,7 +42,8 @@ enum Field : unsigned {
 
 struct Operation {
   unsigned fields = 0;
-  int flags = kExclusive | kDirectory | kStable | kStamped | kForwarded | kOpened;  // allowed
+  int flags = kExclusive | kDirectory | kStable | kStamped | kForwarded | kOpened |
+              kWillOpen;  // those allowed
 };
 
 // Operations that are not listed have only an id.

@@ -19,7 +19,7 @@ void FileUses::answered(const Request& request, const Answer& answer, std::uint6
   Attributes given;
   if (!has_number || answer.error != 0 || !parse_body(answer.body, given)) return;
   if (given.mode == 0 || S_ISDIR(given.mode)) return;
-  nameless_.asked(given.id, client, (request.flags & kOpened) != 0, now);
+  nameless_.asked(given.id, client, (request.flags & kWillOpen) != 0, now);
 }
 
 int FileUses::hold(std::string_view ids, std::uint64_t client, std::int64_t now) {

@@ -249,13 +249,14 @@ TEST_F(MetadataTest, FileThatAnotherClientUsesIsKeptWithoutName) {
 
 TEST_F(MetadataTest, FileThatOnlyItsRemoverUsedIsRemovedAtOnce) {
   const FileId id = create("a");
+  EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), 0);
   EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
   EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
 }
 
 TEST_F(MetadataTest, FileThatItsRemoverIsAboutToOpenIsKept) {
   const FileId id = create("a");
-  EXPECT_EQ(run({.op = Op::Lookup, .flags = kOpened, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(run({.op = Op::Lookup, .flags = kWillOpen, .id = kRootId, .name = "a"}), 0);
   EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
   EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), 0);
 }

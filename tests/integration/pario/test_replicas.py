@@ -257,7 +257,7 @@ def test_a_full_volume_stays_in_sync():
 
 def test_unreplicated_servers_continue_after_a_loss():
     with make_temporary() as root:
-        made = Servers(root, 3)
+        made = Servers(root, 3, wait=5)
         client = Client(made.file)
         names = [f'f{i}' for i in range(30)]
         for name in names:
@@ -279,6 +279,7 @@ def test_unreplicated_servers_continue_after_a_loss():
         assert time.monotonic() - begin < 60
         assert set(results) == {None, 'EIO'} and len(results) == 30
         made.start(1)
+        time.sleep(1.1)  # so long the library remembers that it was dead
         assert all(client.contents(name) == b'x' * 100 for name in names)
         client.close()
         assert made.stop() == [0, 0, 0]

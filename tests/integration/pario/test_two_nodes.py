@@ -172,6 +172,23 @@ def test_removed_files_give_their_space_back(tmp_path):
         assert codes == [0, 0, 0], servers.log(0)
 
 
+def test_space_of_file_that_only_its_remover_used_is_free_at_once(tmp_path):
+    with make_temporary() as root:
+        servers = Servers(root, 1, capacity='20M')
+        try:
+            mount = Mount(servers.file, tmp_path / 'mount')
+            try:
+                for _ in range(5):
+                    path = mount.directory / 'checkpoint'
+                    path.write_bytes(bytes(15_000_000))
+                    assert path.stat().st_size == len(path.read_bytes())
+                    path.unlink()
+            finally:
+                mount.stop()
+        finally:
+            servers.stop()
+
+
 def count_up(path, lock, turns):
     fd = os.open(path, os.O_RDWR)
     for _ in range(turns):
