@@ -11,6 +11,7 @@ ACCOUNTS = 'scored/head/config/accounts.cpp'
 # Each table has its files, or one function of a file.
 PARSERS = {
     'head': [('scored/head/config/config.cpp', ''), ('base/model/settings.cpp', '')],
+    'heads': [('scored/head/etcd/lease_config.cpp', '')],
     'limits': [('scored/head/config/user_limits.cpp', ''), (ACCOUNTS, 'read_running_limits')],
     'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
     'fair_share': [(ACCOUNTS, 'read_accounts')],

@@ -5,4 +5,5 @@
 #include "base/async/asio.hpp"
 
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>

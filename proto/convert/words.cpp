@@ -57,7 +57,7 @@ std::string state_words(const wire::HeadState& head) {
   const std::string apart = head.is_connected() ? "" : "not connected, ";
   switch (head.state()) {
     case wire::HeadState::LEADS:
-      return "in charge";
+      return head.reason().empty() ? "in charge" : "in charge, " + head.reason();
     case wire::HeadState::STANDS_BY:
       return head.reason();
     case wire::HeadState::CURRENT:

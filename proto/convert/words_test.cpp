@@ -37,6 +37,9 @@ TEST(Words, StateOfHeadCountsMissingTransactions) {
   head.set_state(wire::HeadState::STANDS_BY);
   head.set_reason("no majority");
   EXPECT_EQ(state_words(head), "no majority");
+  head.set_state(wire::HeadState::LEADS);
+  head.set_reason("lease in etcd");
+  EXPECT_EQ(state_words(head), "in charge, lease in etcd");
 }
 
 }  // namespace

@@ -78,13 +78,13 @@ void check_versions(const Evidence& evidence, Findings& found) {
 void check_heads(const Evidence& evidence, Findings& found) {
   std::string leader;
   for (const auto& head : evidence.info.heads()) {
-    if (head.in_charge()) leader = clean(head.name());
+    if (head.in_charge()) leader = clean(head.name()) + " is " + clean(proto::state_words(head));
   }
   for (const auto& head : evidence.info.heads()) {
     const std::string name = clean(head.name());
     if (head.in_charge() || head.state() == wire::HeadState::UNKNOWN) continue;
     if (head.state() == wire::HeadState::CURRENT) {
-      found.else_ok(fmt::format("{} is in charge, {} can take over", leader, name));
+      found.else_ok(fmt::format("{}, {} can take over", leader, name));
     } else {
       found.warn("", fmt::format("{} cannot take over: {}", name, clean(proto::state_words(head))),
                  remedies_for(evidence.info).standby_down);

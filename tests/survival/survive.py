@@ -29,7 +29,7 @@ LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS'
         'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOAD_JOBS': '10000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
         'SCORE_RESTLESS_ROUNDS': '50', 'SCORE_RANDOM_CONNECTIONS': '10000', 'SCORE_CHAOS_SECONDS': '600'}
 # Rows that are asked for by name run as long as their promise says.
-BY_NAME = {'heads': {'SCORE_CHAOS_SECONDS': '600'}}
+BY_NAME = {'heads': {'SCORE_CHAOS_SECONDS': '600'}, 'two-heads-etcd': {'SCORE_CHAOS_SECONDS': '600'}}
 HEAD = """# Promises and their tests
 
 Promises about faults, load and attacks, and the tests that check them. Rows are in `tests/survival/*.toml`; `ctest -R survival_table` compares them

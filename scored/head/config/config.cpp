@@ -5,6 +5,7 @@
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
 #include "scored/head/config/topology.hpp"
+#include "scored/head/etcd/lease_config.hpp"
 #include "scored/shared/config/tables.hpp"
 
 #include <algorithm>
@@ -211,6 +212,15 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("write_timeout", config.write_timeout, 1s, kMaxGrace);
 }
 
+// The two heads read it again, with load_lease_config().
+void check_lease(ConfigSection& root, ConfigSection& section, const HeadConfig& config) {
+  if (!read_lease_config(root).is_in_etcd()) return;
+  if (!config.has_two_heads()) root.section("heads").refuse("lease", "only two heads have a lease");
+  if (!config.witnesses.empty()) {
+    section.refuse("witnesses", "the lease is in etcd, so no node is a witness");
+  }
+}
+
 Result<HeadConfig> read_config(Result<ConfigFile> file) {
   if (!file) return file.error();
   HeadConfig config;
@@ -232,14 +242,16 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.partitions = read_partitions(root, config.nodes, config.accounts);
   config.licenses = read_licenses(root);
   config.topology = read_topology(root, config.nodes);
+  check_lease(root, section, config);
   ConfigSection watched = root.section("monitor");
   if (config.virtual_cluster) {  // its only user may drive it by programs
     config.monitor.has_api = true;
     config.monitor.api_socket = config.run_dir + "/api.sock";
   }
   monitor::read_settings(watched, config.monitor);
-  ignore_other_tables(root, {"head", "network", "limits", "monitor", "accounts", "fair_share",
-                             "hooks", "notify", "partitions", "licenses", "topology", "memory"});
+  ignore_other_tables(
+      root, {"head", "heads", "network", "limits", "monitor", "accounts", "fair_share", "hooks",
+             "notify", "partitions", "licenses", "topology", "memory"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

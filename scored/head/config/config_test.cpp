@@ -75,6 +75,16 @@ TEST(HeadConfig, WitnessesAreOneThreeOrFiveNodes) {
   EXPECT_FALSE(check_reload(*read(heads), *read(heads + "witnesses = \"n1\"")));
 }
 
+TEST(HeadConfig, EtcdLeaseNeedsTwoHeadsWithoutWitnesses) {
+  const std::string heads = "heads = [\"a:1\", \"b:1\"]\nthis_head = \"a:1\"\n";
+  const std::string lease =
+      "[heads]\nlease = \"etcd\"\netcd = [\"https://e:2379\"]\netcd_ca = \"/ca.pem\"\n";
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\n" + heads + lease), "");
+  EXPECT_EQ(problem("[head]\nnodes = \"a\"\n" + lease).substr(0, 9), "x.toml:4:");
+  const std::string both = "[head]\nnodes = \"a\"\n" + heads + "witnesses = \"a\"\n" + lease;
+  EXPECT_EQ(problem(both).substr(0, 9), "x.toml:5:");
+}
+
 TEST(HeadConfig, ReadsTheFillPolicy) {
   const auto read = [](const std::string& lines) {
     return *parse_config("[head]\nnodes = \"a\"\n" + lines, "x");

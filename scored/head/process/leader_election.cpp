@@ -54,7 +54,7 @@ asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, 
 LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
                                gang::LogPosition position, gang::StoredTerms terms)
     : parts_(parts),
-      witnesses_(parts.config, parts.ring),
+      witnesses_(parts.config, parts.ring, parts.lease),
       leadership_(witnesses_.settings(settings), position, terms, parts.clock.now()),
       tls_(make_tls(parts.config, parts.ring)),
       alarm_(parts.io, parts.clock),
@@ -87,6 +87,10 @@ const proto::TcpEndpoint& LeaderElection::other_endpoint() const {
 
 void LeaderElection::start() {
   parts_.tasks.spawn("ask witnesses", run_timer());
+  if (parts_.etcd != nullptr) {
+    parts_.etcd->handle([this](const gang::LeaseReply& reply) { etcd_replied(reply); });
+    parts_.tasks.spawn("keep the lease in etcd", parts_.etcd->run());
+  }
   if (parts_.config.self == 1) parts_.tasks.spawn("connect to the other head", connect_other());
 }
 
@@ -124,7 +128,14 @@ bool LeaderElection::is_in_charge() {
 
 void LeaderElection::send(const gang::AskWitnesses& asks) {
   witnesses_.send(asks.request, asks.is_note);
+  if (parts_.etcd != nullptr) parts_.etcd->ask(witnesses_.sealed(asks.request));
   if (other_ && !asks.is_note) proto::send(*other_, proto::to_wire(asks.request));
+}
+
+// Etcd is the only witness.
+void LeaderElection::etcd_replied(gang::LeaseReply reply) {
+  reply.mark = witnesses_.checked(reply.mark);
+  perform(leadership_.witness_replied(0, reply, parts_.clock.now()));
 }
 
 void LeaderElection::term_stored(Epoch term) {
@@ -412,7 +423,8 @@ std::vector<wire::HeadState> LeaderElection::states() const {
     state.set_is_connected(is_self || other_ != nullptr);
     if (is_self) {
       state.set_state(leads ? wire::HeadState::LEADS : wire::HeadState::STANDS_BY);
-      if (!leads) state.set_reason(leadership_.why_not(parts_.clock.now()));
+      if (!leads) state.set_reason(why_not());
+      if (leads && parts_.etcd != nullptr) state.set_reason(parts_.etcd->describe());
     } else if (leads) {
       describe_other(state);
     } else {
@@ -422,8 +434,13 @@ std::vector<wire::HeadState> LeaderElection::states() const {
   return states;
 }
 
+std::string LeaderElection::why_not() const {
+  const std::string why = leadership_.why_not(parts_.clock.now());
+  return parts_.etcd == nullptr ? why : fmt::format("{} ({})", why, parts_.etcd->describe());
+}
+
 std::string LeaderElection::summary() const {
-  return "standby: " + leadership_.why_not(parts_.clock.now());
+  return "standby: " + why_not();
 }
 
 }  // namespace score::head

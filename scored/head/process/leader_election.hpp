@@ -14,6 +14,8 @@
 #include "proto/transport/key_ring.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/config/config.hpp"
+#include "scored/head/etcd/etcd_lease.hpp"
+#include "scored/head/etcd/lease_config.hpp"
 #include "scored/head/process/witness_set.hpp"
 
 #include <functional>
@@ -34,6 +36,8 @@ class LeaderElection {
     TaskGroup& tasks;  // stopped before this object is destroyed
     const HeadConfig& config;
     const proto::KeyRing& ring;
+    const LeaseConfig& lease;
+    etcd::EtcdLease* etcd = nullptr;  // set if the lease is in etcd
   };
 
   // The handlers act on decisions: first those of the standby, then those of the head in charge.
@@ -139,6 +143,7 @@ class LeaderElection {
   asio::awaitable<void> refuse_arrival(Arrival arrival);
   void perform(gang::LeadershipActions actions);
   void send(const gang::AskWitnesses& asks);
+  void etcd_replied(gang::LeaseReply reply);
 
   struct Answer {
     gang::LeaseReply reply;
@@ -156,6 +161,7 @@ class LeaderElection {
   [[nodiscard]] Status check_hello(const proto::InFrame& frame);
   void refuse(const std::string& peer, const Error& error);
   void describe_other(wire::HeadState& state) const;
+  [[nodiscard]] std::string why_not() const;
 
   Parts parts_;
   WitnessSet witnesses_;

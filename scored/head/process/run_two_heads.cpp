@@ -4,11 +4,14 @@
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
 #include "base/systemd/passed_socket.hpp"
+#include "scored/head/etcd/etcd_lease.hpp"
+#include "scored/head/etcd/lease_config.hpp"
 #include "scored/head/process/standby.hpp"
 #include "scored/shared/journal/event.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
+#include <memory>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -56,6 +59,7 @@ class TwoHeads {
 
  private:
   Status open();
+  Status open_lease();
   Result<int> lead(Store store);
 
   [[noreturn]] void start_again() { execute_again(options_.arguments, commands_); }
@@ -67,9 +71,22 @@ class TwoHeads {
   std::optional<proto::KeyRing> keys_;
   std::optional<UniqueFd> commands_;
   std::optional<Store> store_;
+  LeaseConfig lease_;
+  std::unique_ptr<etcd::EtcdLease> etcd_;  // if the lease is in etcd
   TaskGroup tasks_;
   std::optional<LeaderElection> election_;
 };
+
+Status TwoHeads::open_lease() {
+  auto lease = load_lease_config(config_.file);
+  if (!lease) return lease.error();
+  lease_ = *std::move(lease);
+  if (!lease_.is_in_etcd()) return {};
+  auto etcd = etcd::EtcdLease::open(io_, clock_, lease_, config_.cluster);
+  if (!etcd) return etcd.error().with_context("[heads]");
+  etcd_ = *std::move(etcd);
+  return {};
+}
 
 Status TwoHeads::open() {
   auto keys = proto::KeyRing::load(config_.key_file);
@@ -78,6 +95,7 @@ Status TwoHeads::open() {
   if (auto made = make_directory(config_.run_dir, 0755); !made) return made;
   if (auto made = make_directory(config_.state_dir, 0700); !made) return made;
   static_cast<void>(server_limits(2 * config_.nodes.size()));  // raises the limit of descriptors
+  if (auto opened = open_lease(); !opened) return opened;
   auto passed = take_passed_socket(config_.socket);
   if (!passed) return passed.error();
   if (*passed) commands_ = *std::move(*passed);
@@ -93,8 +111,9 @@ Status TwoHeads::open() {
   settings.self = config_.self;
   if (options_.is_forced) settings.override_by = gang::Override::OtherIsLost;
   if (options_.daemon.recover) settings.override_by = gang::Override::AcceptsLoss;
-  election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_}, settings,
-                    *position, *terms);
+  election_.emplace(
+      LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_, lease_, etcd_.get()}, settings,
+      *position, *terms);
   return {};
 }
 

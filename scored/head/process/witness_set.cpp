@@ -24,25 +24,33 @@ std::uint64_t digest_of(const std::vector<std::string>& names, std::uint64_t dig
   return digest;
 }
 
+// Each head may reach etcd by other addresses.
+std::vector<std::string> names_of(const LeaseConfig& lease) {
+  return {"etcd", lease.prefix};
+}
+
 }  // namespace
 
-WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring)
+WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring,
+                       const LeaseConfig& lease)
     : config_(config),
       ring_(ring),
       nodes_(config.configured_nodes),
       votes_(nodes_.size()),
-      connections_(nodes_.size()) {
+      connections_(nodes_.size()),
+      named_(lease.is_in_etcd() ? names_of(lease) : config.witnesses),
+      is_in_etcd_(lease.is_in_etcd()) {
   for (std::size_t i = 0; i < votes_.size(); ++i) {
-    if (config.witnesses.empty()) votes_[i] = i;
+    if (named_.empty()) votes_[i] = i;
   }
   for (std::size_t vote = 0; vote < config.witnesses.size(); ++vote) {
     votes_[place_of(config.witnesses[vote])] = vote;
   }
-  if (!config.witnesses.empty()) names_ = digest_of(config.witnesses, base::kFnv1aBegin);
+  if (!named_.empty()) names_ = digest_of(named_, base::kFnv1aBegin);
 }
 
 gang::Leadership::Settings WitnessSet::settings(gang::Leadership::Settings settings) const {
-  const std::size_t named = config_.witnesses.size();
+  const std::size_t named = is_in_etcd_ ? 1 : named_.size();
   settings.witnesses = named != 0 ? named : config_.configured_nodes.size();
   settings.liars = named >= kEnoughForALiar ? 1 : 0;
   settings.notes_changes = settings.witnesses <= kMostNoting;
@@ -68,9 +76,13 @@ void WitnessSet::lost(std::size_t place, const ConnectionPtr& connection) {
   if (connections_[place] == connection) connections_[place] = nullptr;
 }
 
-void WitnessSet::send(gang::LeaseRequest request, bool only_witnesses) const {
+gang::LeaseRequest WitnessSet::sealed(gang::LeaseRequest request) const {
   if (request.mark.term != Epoch()) request.mark.seal = seal(request.mark);
-  const auto bytes = proto::encode_frame(proto::to_wire(request));
+  return request;
+}
+
+void WitnessSet::send(const gang::LeaseRequest& request, bool only_witnesses) const {
+  const auto bytes = proto::encode_frame(proto::to_wire(sealed(request)));
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     if (connections_[i] && (votes_[i] || !only_witnesses)) connections_[i]->send_shared(bytes);
   }
@@ -98,7 +110,7 @@ gang::LogMark WitnessSet::checked(const gang::LogMark& mark) const {
 
 std::uint64_t WitnessSet::digest() const {
   const std::uint64_t nodes = digest_of(config_.configured_nodes, base::kFnv1aBegin);
-  return config_.witnesses.empty() ? nodes : digest_of(config_.witnesses, base::fnv1a("\n", nodes));
+  return named_.empty() ? nodes : digest_of(named_, base::fnv1a("\n", nodes));
 }
 
 }  // namespace score::head

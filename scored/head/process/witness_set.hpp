@@ -3,13 +3,15 @@
 // witness does not have the cluster key, so it can return an older mark, but make none.
 //
 // The witnesses are those that the configuration names, else all nodes. Every node is asked,
-// because the request also shows it which head is in charge; only witnesses have a vote.
+// because the request also shows it which head is in charge; only witnesses have a vote. If the
+// lease is in etcd, no node has one, and etcd is the only witness.
 // Thread: the loop's.
 
 #include "gang/leadership/leadership.hpp"
 #include "proto/transport/connection.hpp"
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
+#include "scored/head/etcd/lease_config.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -23,8 +25,8 @@ class WitnessSet {
  public:
   using ConnectionPtr = std::shared_ptr<proto::Connection>;
 
-  // Both must outlive the object.
-  WitnessSet(const HeadConfig& config, const proto::KeyRing& ring);
+  // `config` and `ring` must outlive the object.
+  WitnessSet(const HeadConfig& config, const proto::KeyRing& ring, const LeaseConfig& lease = {});
 
   // Completes the settings by the number of witnesses and what follows from it.
   [[nodiscard]] gang::Leadership::Settings settings(gang::Leadership::Settings settings) const;
@@ -42,13 +44,17 @@ class WitnessSet {
   void connected(std::size_t place, ConnectionPtr connection);
   void lost(std::size_t place, const ConnectionPtr& connection);
   // Sends the request to all connected nodes, or only to the witnesses.
-  void send(gang::LeaseRequest request, bool only_witnesses) const;
+  void send(const gang::LeaseRequest& request, bool only_witnesses) const;
+
+  // Returns the request with a seal for its mark.
+  [[nodiscard]] gang::LeaseRequest sealed(gang::LeaseRequest request) const;
 
   [[nodiscard]] gang::MarkSeal seal(const gang::LogMark& mark) const;
   // Returns the mark, or an empty one if no head of this cluster has sealed it for these witnesses.
   [[nodiscard]] gang::LogMark checked(const gang::LogMark& mark) const;
 
-  // Returns a digest of the names of nodes and witnesses, because both heads must have the same.
+  // Returns a digest of the names of nodes and witnesses, or of the keys in etcd, because both
+  // heads must have the same.
   [[nodiscard]] std::uint64_t digest() const;
 
  private:
@@ -59,7 +65,10 @@ class WitnessSet {
   std::vector<std::string> nodes_;                 // those of the configuration come first
   std::vector<std::optional<std::size_t>> votes_;  // indexed by node
   std::vector<ConnectionPtr> connections_;         // indexed by node
-  std::uint64_t names_ = 0;                        // digest of the named witnesses
+  std::vector<std::string>
+      named_;  // witnesses that the configuration names, or those of the lease in etcd
+  bool is_in_etcd_ = false;
+  std::uint64_t names_ = 0;  // digest of named_
 };
 
 }  // namespace score::head

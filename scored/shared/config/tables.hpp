@@ -11,10 +11,10 @@
 
 namespace score {
 
-inline constexpr std::array<std::string_view, 17> kConfigTables = {
-    "head",    "node",       "network",    "launcher", "devices", "limits",
-    "monitor", "accounts",   "fair_share", "gres",     "pario",   "hooks",
-    "notify",  "partitions", "licenses",   "topology", "memory"};
+inline constexpr std::array<std::string_view, 18> kConfigTables = {
+    "head",   "heads",   "node",       "network",    "launcher", "devices",
+    "limits", "monitor", "accounts",   "fair_share", "gres",     "pario",
+    "hooks",  "notify",  "partitions", "licenses",   "topology", "memory"};
 
 // Marks the tables that this program does not read.
 inline void ignore_other_tables(ConfigSection& root, std::initializer_list<std::string_view> own) {

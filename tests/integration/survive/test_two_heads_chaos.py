@@ -16,6 +16,7 @@ import time
 import pytest
 
 from cluster import wait_until
+from etcd_chaos import EtcdFaults, EtcdLinks, etcd_for
 from figures import figure
 from heads_chaos import HEADS, Drainer, Faults, Ledger, Links, Reader, Servers, Submitter
 
@@ -42,16 +43,34 @@ def jobs_of(cluster, head):
         return {name: job for job, name in database.execute('SELECT id, name FROM jobs')}
 
 
-def test_two_heads_under_chaos(fresh, as_root, tmp_path):
+@pytest.fixture
+def ready(fresh, as_root, tmp_path):
+    """(cluster, the file of its wall clock or None): two heads and five nodes, each in a network namespace."""
     if shutil.which('ip') is None:
         pytest.skip('needs ip')
-    chance = random.Random(SEED)
     print(f'seed {SEED}')
     environment, clock = with_wall_clock(tmp_path)
-    cluster = fresh(5, '--heads', '2', '--netns', '--slice', '50ms', environment=environment)
-    ledger, links, ran = Ledger(), Links(cluster), tmp_path / 'ran'
+    return fresh(5, '--heads', '2', '--netns', '--slice', '50ms', environment=environment), clock
+
+
+def test_two_heads_under_chaos(ready, tmp_path):
+    cluster, clock = ready
+    links, ledger = Links(cluster), Ledger()
+    run_chaos(Faults(cluster, random.Random(SEED), ledger, links, clock), ledger, links, tmp_path / 'ran', 'heads')
+
+
+def test_two_heads_with_etcd_under_chaos(ready, tmp_path):
+    """The lease is in an etcd of three members, which are killed, stopped and cut off too."""
+    cluster, clock = ready
+    with etcd_for(cluster, tmp_path / 'etcd', clock) as members:
+        links, ledger = EtcdLinks(cluster, members), Ledger()
+        faults = EtcdFaults(cluster, random.Random(SEED), ledger, links, clock, members=members)
+        run_chaos(faults, ledger, links, tmp_path / 'ran', 'two-heads-etcd')
+
+
+def run_chaos(faults, ledger, links, ran, name):
+    cluster = faults.cluster
     ran.touch()
-    faults = Faults(cluster, chance, ledger, links, clock)
     faults.wait_ready()
     at_node = {'SCORED_SERVER': str(cluster.directory / 'node00/commands.sock')}
     faults.job = cluster.submit('sleep', 1_000_000, extra_env=at_node)
@@ -70,10 +89,10 @@ def test_two_heads_under_chaos(fresh, as_root, tmp_path):
             worker.join()
         links.close()
     assert not ledger.errors, ledger.errors
-    check(cluster, faults, ledger, ran, at_node)
+    check(cluster, faults, ledger, ran, at_node, name)
 
 
-def check(cluster, faults, ledger, ran, at_node):
+def check(cluster, faults, ledger, ran, at_node, figure_name):
     faults.wait_ready()
     long_job = json.loads(cluster.run('score', 'job', faults.job, '--json', extra_env=at_node).stdout)['job']
     assert long_job['state'] == 'running', long_job
@@ -91,7 +110,7 @@ def check(cluster, faults, ledger, ran, at_node):
     never = collections.Counter(state for name, state in states.items() if name in ledger.submitted and not counts[name])
     take_overs = sorted(faults.take_overs) or [0]
     kinds = ', '.join(f'{count} {name.replace("_", " ")}' for name, count in sorted(faults.counts.items()))
-    figure('heads', f'{SECONDS} s, seed {SEED}: {kinds}; {len(ledger.submitted)} submissions and {ledger.drains} settings acknowledged, '
+    figure(figure_name, f'{SECONDS} s, seed {SEED}: {kinds}; {len(ledger.submitted)} submissions and {ledger.drains} settings acknowledged, '
            f'{len(lost)} lost; {len(twice)} jobs run twice; {ledger.reads} reads, {len(ledger.wrong)} stale; {len(ledger.late)} answers '
            f'by a replaced head; take-over {take_overs[len(take_overs) // 2]:.1f} s median, {take_overs[-1]:.1f} s at most; '
            f'ended without running: {dict(never)}')
