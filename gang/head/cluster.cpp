@@ -494,8 +494,9 @@ void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
 
 std::optional<TimePoint> Cluster::next_deadline() const {
   std::optional<TimePoint> next;
-  for (const auto time : {tables_.nodes.next_deadline(), tables_.deadlines.next(),
-                          publisher_.next_time(), tables_.calendar.next_change()}) {
+  for (const auto time :
+       {tables_.nodes.next_deadline(), tables_.deadlines.next(), publisher_.next_time(),
+        tables_.calendar.next_change(), parking_.next_time()}) {
     if (time) next = next ? std::min(*next, *time) : *time;
   }
   if (is_calendar_new_) next = tables_.calendar.now();

@@ -94,6 +94,7 @@ void Reports::about_tasks(Job& job, std::size_t member, const base::NodeToHead& 
                           Step& step) {
   if (std::holds_alternative<base::Started>(message)) {
     p_.launching.began(job, member, step);
+    p_.parking.begun();
   } else if (const auto* ended = std::get_if<base::TaskEnded>(&message)) {
     auto exit = ended->exit;
     exit.was_ending = true;  // otherwise it would have come with Exited

@@ -41,7 +41,8 @@ std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.idleness->activity() == JobActivity::Deadlocked) {
     reasons.push_back(deadlock_reason(job));
   }
-  if (std::string why = parked_reason(job); !why.empty()) reasons.push_back(std::move(why));
+  if (std::string why = parked_reason(job, shown.tables.calendar.now()); !why.empty())
+    reasons.push_back(std::move(why));
   if (job.displaced && !job.parked->is_away()) {
     const bool is_stopped = shown.tables.jobs.gang_of(job).is_stopped();
     reasons.emplace_back(is_stopped ? kStoppedReason : kDisplacedReason);

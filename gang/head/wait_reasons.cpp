@@ -4,6 +4,7 @@
 #include "base/model/resources.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
+#include "gang/lifecycle/parking.hpp"
 #include "gang/schedule/request_check.hpp"
 
 #include <algorithm>
@@ -193,6 +194,9 @@ struct Reasons {
 
   void add_room() {
     if (has_spot) return;
+    if (std::string why = turn_reason(job, tables.calendar.now()); !why.empty()) {
+      out.push_back(std::move(why));
+    }
     Names memory;
     Names scratch;
     Names units;

@@ -58,6 +58,9 @@ class Idleness {
 
   [[nodiscard]] JobActivity activity() const { return activity_; }
 
+  // Returns since when every share has been idle; nullopt if one is not.
+  [[nodiscard]] std::optional<base::TimePoint> idle_since() const { return idle_since_; }
+
   // Returns what is known of its waiting tasks, in no order.
   [[nodiscard]] std::vector<base::TaskWait> task_waits() const;
 

@@ -25,17 +25,35 @@ struct Parked {
     bool has_answered = false;  // to the newest request
     bool is_out = false;
     base::Bytes in_swap{0};
-    base::Duration took{0};  // of the newest request
-    base::Bytes lent{0};     // of its reservation, what others may have meanwhile
-    bool is_open = false;    // any job may have it; otherwise only jobs of queue urgent
+    base::Duration took{0};          // of the newest request
+    base::Bytes lent{0};             // of its reservation, what others may have meanwhile
+    bool is_open = false;            // any job may have it; otherwise only jobs of queue urgent
+    base::Bytes usual{0}, stays{0};  // of the newest page-out: what left, and what did not
   };
 
   Residence residence = Residence::InMemory;
-  base::JobId for_job{0};                 // of queue urgent, which waits for the memory; 0: none
+  base::JobId for_job{0};                 // for which the memory was freed; 0: none
   std::vector<Part> parts;                // [member]; empty: it was not parked in this attempt
   std::string refused;                    // why it cannot be parked, in this attempt
   base::Bytes moved_out{0}, moved_in{0};  // in this attempt, on all its nodes
   base::Duration took{0};                 // in which that was done, on the slowest node each time
+
+  // These describe its turns in memory; see gang/lifecycle/memory_turns.hpp.
+  base::TimePoint left{};           // the memory has been away since then
+  base::TimePoint began{};          // the memory has been there again since then; epoch: always
+  std::vector<base::JobId> awaits;  // jobs that leave for it, now or at `due`
+  base::TimePoint due{};            // valid if `awaits` is not empty
+
+  // Forgets the answers to the request before, but not what was measured.
+  void expect_answers(std::size_t members) {
+    parts.resize(members);
+    for (Part& part : parts) {
+      Part next;
+      next.usual = part.usual;
+      next.stays = part.stays;
+      part = next;
+    }
+  }
 
   // A job whose memory is not there is in no row.
   [[nodiscard]] bool is_away() const { return residence != Residence::InMemory; }

@@ -2,8 +2,10 @@
 #include "gang/lifecycle/parking.hpp"
 
 #include "base/text/plain.hpp"
+#include "gang/lifecycle/may_park.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace score::gang {
@@ -13,29 +15,6 @@ using base::Errc;
 using base::fail;
 
 // ---- one job ----------------------------------------------------------------------------------
-
-// Returns why the job must not be parked; empty if it may be. The memory of steps belongs to their
-// job, but they are attempts of their own.
-std::string Parking::why_not(const Job& job) const {
-  const ClusterConfig& config = tables_.config;
-  const auto is_in = [](const auto& list, const auto& what) {
-    return std::ranges::find(list, what) != list.end();
-  };
-  if (config.memory_share == base::MemoryShare::Never) return "share = \"never\"";
-  if (!job.has_row() || !job.is_managed()) return "it is not switched";
-  if (job.request.no_park) return "--no-park";
-  if (is_in(config.unparked_queues, job.request.queue)) return "jobs of its queue are not parked";
-  if (is_in(config.unparked_partitions, job.request.partition)) {
-    return "jobs of its partition are not parked";
-  }
-  if (!job.steps->empty()) return "it has steps";
-  if (job.members->in(Member::Started).size() != job.cells.nodes.size()) return "it is incomplete";
-  for (const NodeIndex node : job.cells.nodes) {
-    if (tables_.nodes[node].info.swap > Bytes{0}) continue;
-    return fmt::format("{} has no swap for jobs", tables_.nodes.name(node));
-  }
-  return job.parked->refused;
-}
 
 void Parking::send(const Job& job, std::size_t member, bool out, Step& step) const {
   tables_.nodes.send(job.cells.nodes[member], base::ParkTasks{job.attempt(), out}, step);
@@ -49,7 +28,8 @@ void Parking::leave(Job& job, JobId for_job, Step& step) {
   Parked& parked = job.parked.edit();
   parked.residence = Residence::Leaving;
   parked.for_job = for_job;
-  parked.parts.assign(job.cells.nodes.size(), {});
+  parked.left = step.now;
+  parked.expect_answers(job.cells.nodes.size());
   job.forget_activity();
   tables_.jobs.mark_changed();
   send_all(job, true, step);
@@ -78,7 +58,8 @@ void Parking::take_out(Job& job, std::size_t member, const base::ParkReport& rep
   }
   if (part.is_out) return;
   part.is_out = true;
-  part.in_swap = report.moved;
+  part.in_swap = part.usual = report.moved;
+  part.stays = report.stays;
   parked.moved_out += report.moved;
   const bool is_open =
       job.state == JobState::Suspended && tables_.config.memory_share == base::MemoryShare::Always;
@@ -90,7 +71,8 @@ void Parking::reported(Job& job, std::size_t member, const base::ParkReport& rep
   if (report.out && !job.parked->is_away() && report.reason.empty()) {
     Parked& parked = job.parked.edit();
     parked.residence = Residence::Leaving;
-    parked.parts.assign(job.cells.nodes.size(), {});
+    parked.left = step.now;
+    parked.expect_answers(job.cells.nodes.size());
     tables_.jobs.mark_changed();
     send_all(job, true, step);
   }
@@ -99,6 +81,7 @@ void Parking::reported(Job& job, std::size_t member, const base::ParkReport& rep
   if (report.out == (parked.residence == Residence::Returning)) return;
   Parked::Part& part = parked.parts[member];
   if (part.has_answered) return;
+  turns_.measured(job.cells.nodes[member], report);
   if (report.out) {
     take_out(job, member, report);
   } else {
@@ -131,6 +114,8 @@ void Parking::answered(Job& job, Step& step) {
   placer_.take_back(job);
   parked.residence = Residence::InMemory;
   parked.for_job = JobId{0};
+  parked.began = step.now;
+  turns_.exchanged(job, step.now);
   tables_.jobs.mark_changed();
   step.job_changed(job.id);
 }
@@ -167,7 +152,7 @@ std::vector<JobId> Parking::victims_on(const Job& urgent, NodeIndex node) const 
     const Job& job = tables_.jobs.at(id);
     const bool is_there = job.state == JobState::Running && !job.parked->is_away();
     if (!is_there || job.is_high() || job.is_exclusive() || job.shape.memory == Bytes{0}) continue;
-    if (why_not(job).empty()) there.push_back(&job);
+    if (why_not_parked(tables_, job).empty()) there.push_back(&job);
   }
   std::ranges::sort(there, [](const Job* a, const Job* b) { return a->started > b->started; });
   Bytes free = placer_.free_memory(urgent, node);
@@ -219,16 +204,48 @@ void Parking::serve(const Job& urgent, Step& step) {
   for (const JobId id : victims) leave(tables_.jobs.at(id), urgent.id, step);
 }
 
+bool Parking::is_awaited(JobId urgent) const {
+  const Job* job = urgent == JobId{0} ? nullptr : tables_.jobs.find(urgent);
+  return job != nullptr && job->is_urgent() && job->state == JobState::Pending &&
+         placer_.is_in_line(*job) && !hopeless_.contains(urgent);
+}
+
 void Parking::return_unneeded(Step& step) {
-  const auto is_waiting = [&](JobId id) {
-    const Job* job = id == JobId{0} ? nullptr : tables_.jobs.find(id);
-    return job != nullptr && job->state == JobState::Pending && placer_.is_in_line(*job) &&
-           !hopeless_.contains(id);
-  };
   for (const JobId id : tables_.jobs.active()) {
     Job& job = tables_.jobs.at(id);
-    if (job.parked->residence != Residence::Parked || is_waiting(job.parked->for_job)) continue;
+    if (job.parked->residence != Residence::Parked || is_awaited(job.parked->for_job)) continue;
     if (placer_.may_take_back(job)) come_back(job, step);
+  }
+}
+
+// ---- turns ------------------------------------------------------------------------------------
+
+// To plan costs a search of the matrix for each waiting job that is examined.
+bool Parking::must_plan(TimePoint now) {
+  const auto& queue = placer_.waiting();
+  const std::pair<std::size_t, std::uint64_t> now_there{
+      queue.size(), queue.empty() ? 0 : queue.rbegin()->first.number};
+  const bool is_due = turns_.next_time() && *turns_.next_time() <= now;
+  const bool has_changed = std::exchange(planned_, now_there) != now_there;
+  return has_changed || is_due || placer_.has_grown() || tables_.jobs.is_changed();
+}
+
+// While memory is being freed for a job of queue urgent, no other job is given any.
+void Parking::take_turns(Step& step) {
+  if (!must_plan(step.now)) return;
+  std::vector<JobId> parked;
+  for (const JobId id : tables_.jobs.active()) {
+    const Parked& job = *tables_.jobs.at(id).parked;
+    if (!job.is_away()) continue;
+    if (is_awaited(job.for_job)) return turns_.clear();
+    if (job.residence == Residence::Parked) parked.push_back(id);
+  }
+  const MemoryPlan plan = turns_.plan(parked, step.now);
+  for (const JobId id : plan.back) come_back(tables_.jobs.at(id), step);
+  for (const auto& [id, for_job] : plan.out) {
+    Job& job = tables_.jobs.at(id);
+    turns_.exchanged(job, step.now);
+    leave(job, for_job, step);
   }
 }
 
@@ -237,7 +254,7 @@ void Parking::settle(Step& step) {
     const Job* job = tables_.jobs.find(id);
     return job == nullptr || job->state != JobState::Pending;
   });
-  if (tables_.nodes.is_awaiting()) return;
+  if (tables_.nodes.is_awaiting()) return turns_.clear();
   if (tables_.config.memory_share != base::MemoryShare::Never) {
     for (const auto& [key, job] : placer_.waiting()) {
       if (!job->is_urgent()) break;  // they are first in line
@@ -246,26 +263,47 @@ void Parking::settle(Step& step) {
     for (const JobId id : tables_.jobs.managed()) {
       Job& job = tables_.jobs.at(id);
       const bool may_leave = job.state == JobState::Suspended && !job.parked->is_away();
-      if (may_leave && why_not(job).empty()) leave(job, JobId{0}, step);
+      if (may_leave && why_not_parked(tables_, job).empty()) leave(job, JobId{0}, step);
     }
   }
-  return_unneeded(step);
+  if (tables_.config.memory_share == base::MemoryShare::Always) {
+    take_turns(step);
+  } else {
+    return_unneeded(step);
+  }
 }
 
 // ---- display ----------------------------------------------------------------------------------
 
-std::string parked_reason(const Job& job) {
+std::string turn_reason(const Job& job, TimePoint now) {
   const Parked& parked = *job.parked;
-  const std::string why =
-      parked.for_job == JobId{0} ? "" : fmt::format(" for job {}", parked.for_job);
+  if (parked.awaits.empty()) return {};
+  constexpr std::size_t kShown = 4;
+  std::string jobs;
+  for (std::size_t i = 0; i < std::min(kShown, parked.awaits.size()); ++i) {
+    jobs += fmt::format("{}{}", i == 0 ? "" : ", ", parked.awaits[i]);
+  }
+  if (parked.awaits.size() > kShown) jobs += " and others";
+  const std::string_view kind = parked.awaits.size() == 1 ? "job" : "jobs";
+  if (parked.due <= now) return fmt::format("memory: {} {} are leaving for it", kind, jobs);
+  const auto left = std::chrono::ceil<std::chrono::seconds>(parked.due - now);
+  return fmt::format("memory: its turn comes in {}, when {} {} leave", base::format_duration(left),
+                     kind, jobs);
+}
+
+std::string parked_reason(const Job& job, TimePoint now) {
+  const Parked& parked = *job.parked;
+  std::string why = parked.for_job == JobId{0} ? "" : fmt::format(" for job {}", parked.for_job);
   switch (parked.residence) {
     case Residence::InMemory:
       return parked.refused.empty() ? "" : "cannot be parked: " + parked.refused;
     case Residence::Leaving:
       return "its memory is being written to swap" + why;
     case Residence::Parked:
-      return fmt::format("parked{}: {} of its memory are in swap", why,
-                         base::human_bytes(parked.in_swap()));
+      why = fmt::format("parked{}: {} of its memory are in swap", why,
+                        base::human_bytes(parked.in_swap()));
+      if (const std::string turn = turn_reason(job, now); !turn.empty()) why += "; " + turn;
+      return why;
     case Residence::Returning:
       return "its memory is being read back from swap";
   }

@@ -256,6 +256,13 @@ void Placer::change(Job& job, const base::ResourceRequest& request) {
   if (waits) enqueue(job);
 }
 
+std::optional<Spot> Placer::find_spot(const Job& job, const std::vector<base::Bytes>& free) {
+  room_.assume_free(&free);
+  auto spot = policy_->find_spot(job);
+  room_.assume_free(nullptr);
+  return spot;
+}
+
 std::vector<JobId> Placer::place_waiting(TimePoint now) {
   std::vector<JobId> placed;
   if (nodes_.is_awaiting() || !room_.has_grown()) return placed;
@@ -269,7 +276,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   const bool has_reservations = !room_.calendar().empty();
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Job& job = *(it++)->second;
-    const bool may_skip = is_plain(job) && policy_->skips_larger(job);
+    const bool may_skip = is_plain(job) && policy_->skips_larger(job) && !room_.has_grant(job.id);
     const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
     const Needs needs{job.shape, longest, room_.rows_kept_from(job),
                       room_.is_short_of_places(job.user) ? std::optional(job.user) : std::nullopt};

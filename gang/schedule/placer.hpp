@@ -85,6 +85,17 @@ class Placer {
 
   [[nodiscard]] bool may_take_back(const Job& job) const { return room_.may_take_back(job); }
 
+  // See Room.
+  void grant(Room::Grants grants, const std::vector<base::Bytes>& withheld) {
+    room_.grant(std::move(grants), withheld);
+  }
+
+  // Returns a place that the job could have if this much memory were free [node].
+  [[nodiscard]] std::optional<Spot> find_spot(const Job& job, const std::vector<base::Bytes>& free);
+
+  // Returns true if the queue will be tried at the next pass.
+  [[nodiscard]] bool has_grown() const { return room_.has_grown(); }
+
   // ---- views
   [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const {
     return job.is_step() ? room_.spot_inside(job) : policy_->find_spot(job);

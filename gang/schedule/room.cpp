@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace score::gang {
 
@@ -56,7 +57,8 @@ std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_
     const bool is_kept = kept != nullptr && kept->nodes[index];
     if (is_kept && is_row_kept) continue;
     if (job.shape.memory > base::Bytes{0}) {
-      const base::Bytes withheld = is_kept ? kept->memory : base::Bytes{0};
+      const bool is_given = assumed_ != nullptr || grants_.contains(job.id);
+      const base::Bytes withheld = is_kept && !is_given ? kept->memory : base::Bytes{0};
       if (free_memory(job, index) - withheld < job.shape.memory) continue;
     }
     if (!has_scratch(job, index, kept, job.shape.scratch)) continue;
@@ -280,6 +282,30 @@ void Room::take_cells(Job& job, std::size_t row) {
     if (job.is_exclusive()) here.exclusive = job.id;
     if (job.is_high()) ++here.high;
   }
+}
+
+base::Bytes Room::free_memory(const Job& job, NodeIndex node) const {
+  if (assumed_ != nullptr) return (*assumed_)[node];
+  const Reservations& here = reserved_[node];
+  const base::Bytes all = nodes_[node].info.memory;
+  if (job.is_urgent()) return all + here.lent - here.memory;
+  if (const auto granted = grants_.find(job.id); granted != grants_.end()) {
+    for (const auto& [where, bytes] : granted->second) {
+      if (where == node) return std::min(bytes, all + here.lent - here.memory);
+    }
+  }
+  return all + here.open - here.memory - here.withheld;
+}
+
+void Room::grant(Grants grants, const std::vector<base::Bytes>& withheld) {
+  bool has_changed = grants != grants_;
+  for (NodeIndex node = 0; node < reserved_.size(); ++node) {
+    const base::Bytes wanted = node < withheld.size() ? withheld[node] : base::Bytes{0};
+    has_changed |= reserved_[node].withheld != wanted;
+    reserved_[node].withheld = wanted;
+  }
+  grants_ = std::move(grants);
+  if (has_changed) set_grown();
 }
 
 bool Room::may_take_back(const Job& job) const {

@@ -30,6 +30,7 @@ struct Reservations {
   base::Bytes memory{0};
   base::Bytes lent{0};  // of `memory`: of parked jobs, not in use
   base::Bytes open{0};  // of `lent`: what any job may have; the rest is for jobs of queue urgent
+  base::Bytes withheld{0};  // from jobs without a grant; see Room::grant()
   base::Bytes scratch{0};
   std::set<JobId> jobs;  // including overlay jobs
   std::optional<JobId> exclusive;
@@ -109,11 +110,18 @@ class Room {
   [[nodiscard]] Occupant occupant(const Job& job) const;
 
   // Returns the memory that the job could have there.
-  [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
-    const Reservations& here = reserved_[node];
-    const base::Bytes lent = job.is_urgent() ? here.lent : here.open;
-    return nodes_[node].info.memory + lent - here.memory;
-  }
+  [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const;
+
+  // Memory that parked jobs have left is given to certain waiting jobs only.
+  using Grants = std::map<JobId, std::vector<std::pair<NodeIndex, base::Bytes>>>;
+  // Replaces all grants, and what is withheld from other jobs [node]; empty: nothing.
+  void grant(Grants grants, const std::vector<base::Bytes>& withheld);
+
+  [[nodiscard]] bool has_grant(JobId job) const { return grants_.contains(job); }
+
+  // Pretends that this memory is free [node], whoever asks; nullptr ends it. It must live until
+  // then.
+  void assume_free(const std::vector<base::Bytes>* free) { assumed_ = free; }
 
   // Returns whether the memory that the job has lent is free on all its nodes.
   [[nodiscard]] bool may_take_back(const Job& job) const;
@@ -231,7 +239,9 @@ class Room {
   std::vector<Reservations> reserved_;       // [node]
   std::map<UserId, std::uint32_t> full_on_;  // nodes on which the user has all places of one user
   std::map<RowId, Holders> holders_;         // of the rows that have any
-  RowPlaces row_places_;                     // in classes: all jobs, and those of each Hold
+  Grants grants_;
+  const std::vector<base::Bytes>* assumed_ = nullptr;
+  RowPlaces row_places_;  // in classes: all jobs, and those of each Hold
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;
 };

@@ -67,6 +67,10 @@ struct ClusterConfig {
   base::MemoryShare memory_share = base::MemoryShare::Never;  // see gang/lifecycle/parking.hpp
   std::vector<base::Queue> unparked_queues{};      // jobs of these queues are never parked
   std::vector<std::string> unparked_partitions{};  // likewise
+  // Turns in memory with share = "always"; see gang/lifecycle/memory_turns.hpp.
+  std::uint32_t memory_cost_percent = 10;  // the most that paging takes of a turn
+  base::Duration memory_turn_max = std::chrono::minutes{10};
+  base::Duration memory_idle_after{0};  // a job idle for so long leaves first; 0: like others
   bool names_nodes = false;  // each node of a job gets the list of its nodes, to meet directly
   bool can_fill = true;  // false with the barrier switch mode, in which nothing may run at a switch
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight

@@ -282,6 +282,9 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.deadlock_after = deadlock_after;
   out.node_timeout = node_timeout;
   out.memory_share = memory.share;
+  out.memory_cost_percent = memory.cost_percent;
+  out.memory_turn_max = memory.turn_max;
+  out.memory_idle_after = memory.idle_after;
   out.unparked_queues = memory.unparked_queues;
   out.unparked_partitions = memory.unparked_partitions;
   return out;

@@ -31,6 +31,20 @@ void read_swap(ConfigSection& section, MemoryConfig& config) {
   section.refuse("swap", "must be a part of the host's swap or a size, such as \"50%\" or \"16G\"");
 }
 
+// Reads a part such as "10%", at least 1 %.
+void read_cost(ConfigSection& section, MemoryConfig& config) {
+  std::string text;
+  section.read("cost", text);
+  if (!section.has("cost")) return;
+  const auto digits = std::string_view(text).substr(0, text.empty() ? 0 : text.size() - 1);
+  const auto percent = parse_number<std::uint32_t>(digits);
+  if (text.ends_with('%') && percent && *percent >= 1 && *percent <= kMostPercent) {
+    config.cost_percent = *percent;
+    return;
+  }
+  section.refuse("cost", "must be a part of a turn from \"1%\" to \"100%\"");
+}
+
 void read_queues(ConfigSection& section, MemoryConfig& config) {
   std::vector<std::string> names;
   section.read("no_park_queues", names);
@@ -54,6 +68,9 @@ MemoryConfig read_memory_config(ConfigSection& root) {
                        {"always", MemoryShare::Always}});
   read_swap(section, config);
   section.read("least_rate", config.least_rate, Bytes(1), Bytes(1ULL << 40U));
+  read_cost(section, config);
+  section.read("turn_max", config.turn_max, std::chrono::seconds(1), std::chrono::hours(24));
+  section.read("idle_after", config.idle_after, Duration(0), std::chrono::hours(24 * 365));
   read_queues(section, config);
   section.read("no_park_partitions", config.unparked_partitions);
   for (const std::string& name : config.unparked_partitions) {

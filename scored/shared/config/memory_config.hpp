@@ -4,8 +4,11 @@
 
 #include "base/config/config.hpp"
 #include "base/model/model.hpp"
+#include "base/time.hpp"
 #include "base/units.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,9 @@ struct MemoryConfig {
   std::uint32_t swap_percent = 50;
   Bytes swap{0};
   Bytes least_rate = Bytes(20U << 20U);  // bytes per second; a slower swap is not used
+  std::uint32_t cost_percent = 10;       // the most that paging takes of a turn in memory
+  Duration turn_max = std::chrono::minutes{10};
+  Duration idle_after{0};  // a job idle for so long leaves memory first; 0: like others
   std::vector<Queue> unparked_queues;
   std::vector<std::string> unparked_partitions;
 

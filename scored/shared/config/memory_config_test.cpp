@@ -28,11 +28,15 @@ TEST(MemoryConfig, NothingIsSharedByDefault) {
 TEST(MemoryConfig, KeysAreRead) {
   const Read all = read(
       "[memory]\nshare = \"urgent\"\nswap = \"25%\"\nleast_rate = \"50M\"\n"
-      "no_park_queues = [\"high\", \"exclusive\"]\nno_park_partitions = [\"debug\"]\n");
+      "no_park_queues = [\"high\", \"exclusive\"]\nno_park_partitions = [\"debug\"]\n"
+      "cost = \"5%\"\nturn_max = \"2m\"\nidle_after = \"1h\"\n");
   EXPECT_EQ(all.fault, "");
   EXPECT_EQ(all.config.share, MemoryShare::Urgent);
   EXPECT_EQ(all.config.swap_percent, 25U);
   EXPECT_EQ(all.config.least_rate, Bytes(50U << 20U));
+  EXPECT_EQ(all.config.cost_percent, 5U);
+  EXPECT_EQ(all.config.turn_max, std::chrono::minutes(2));
+  EXPECT_EQ(all.config.idle_after, std::chrono::hours(1));
   EXPECT_EQ(all.config.unparked_queues, (std::vector{Queue::High, Queue::Exclusive}));
   EXPECT_EQ(all.config.unparked_partitions, std::vector<std::string>{"debug"});
 }
@@ -56,6 +60,11 @@ TEST(MemoryConfig, WrongValuesAreOneLineEach) {
             "scored.toml:2: no_park_queues: use some of exclusive, high, normal, urgent");
   EXPECT_EQ(read("[memory]\nno_park_partitions = [\"a b\"]\n").fault,
             "scored.toml:2: no_park_partitions: must be names of partitions");
+  for (const char* wrong : {"0%", "101%", "10", "%", "a%"}) {
+    EXPECT_EQ(read(fmt::format("[memory]\ncost = \"{}\"\n", wrong)).fault,
+              "scored.toml:2: cost: must be a part of a turn from \"1%\" to \"100%\"");
+  }
+  EXPECT_NE(read("[memory]\nturn_max = \"0s\"\n").fault, "");
   EXPECT_NE(read("[memory]\nleast_rate = \"0\"\n").fault, "");
 }
 

@@ -157,6 +157,27 @@ def test_other_jobs_get_the_memory_of_a_suspended_one_with_always(swap, fresh, t
     holder.end()
 
 
+def test_jobs_that_do_not_fit_together_take_turns(swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "always"', 'turn_max = "2s"')
+    first = Holder(cluster, tmp_path / 'a', '--mem', '160M')
+    wait_until(first.has_begun)
+    second = Holder(cluster, tmp_path / 'b', '--mem', '160M')
+    wait_until(lambda: second.has_begun() or 'memory: ' in cluster.run('scq', '--why', second.job).stdout)
+    wait_until(second.has_begun, what=lambda: (cluster.job(first.job), cluster.job(second.job)))
+    for _ in range(2):
+        for holder, other in ((first, second), (second, first)):
+            holder.wait('in-memory')
+            holder.goes_on()
+            other.wait('parked')
+    for holder in (first, second):
+        shown = cluster.job(holder.job)
+        assert shown['paged_out_bytes'] > 2 * HELD * MIB * 0.9 and shown['paged_in_bytes'] > 0, shown
+    first.end()
+    wait_until(lambda: second.residence() == 'in-memory')
+    second.goes_on()
+    second.end()
+
+
 def test_jobs_that_refuse_or_lock_their_memory_stay(swap, fresh, tmp_path):
     cluster = boot(fresh, tmp_path, 'share = "urgent"')
     refuses = Holder(cluster, tmp_path / 'a', '--no-park', '--mem', '60M', size=16)
