@@ -26,8 +26,9 @@ namespace {
 constexpr std::string_view kProgram = "scored-park";
 constexpr Duration kFreezeWait = std::chrono::seconds{10};
 constexpr Duration kFreezeLook = std::chrono::milliseconds{10};
-// A helper that takes longer hangs in the kernel. The attempt is then continued all the same.
-constexpr Duration kLongestWork = std::chrono::minutes{10};
+// A helper that reports no progress for so long hangs in the kernel. The attempt is then continued
+// all the same.
+constexpr Duration kLongestSilence = std::chrono::seconds{20};
 constexpr Duration kChildEnds = std::chrono::seconds{2};
 constexpr Bytes kLeastRoom(16U << 20U);  // with less free swap nothing is written
 
@@ -189,6 +190,17 @@ asio::awaitable<Result<park::ParkReply>> Parker::read_reply(int socket) {
   co_return reply;
 }
 
+// Returns the answer to the request or order. Errors: Timeout, if there is no progress.
+asio::awaitable<Result<park::ParkReply>> Parker::await_answer(ParkedPtr parked) {
+  for (;;) {
+    auto reading = read_reply(parked->socket.get());
+    auto reply = co_await with_timeout(parts_.clock, kLongestSilence, std::move(reading));
+    const bool goes_on =
+        reply && static_cast<park::Outcome>(reply->outcome) == park::Outcome::Progress;
+    if (!goes_on || parked->is_gone) co_return reply;
+  }
+}
+
 asio::awaitable<void> Parker::stop_helper(ParkedPtr parked) {
   parked->socket.reset();
   SpawnedProcess child = std::exchange(parked->child, {});
@@ -196,7 +208,13 @@ asio::awaitable<void> Parker::stop_helper(ParkedPtr parked) {
   auto waiting = wait_readable(child.pidfd.get());
   const auto ended = co_await with_timeout(parts_.clock, kChildEnds, std::move(waiting));
   if (!ended) std::ignore = send_signal(child.pidfd.get(), SIGKILL);
-  std::ignore = reap(child.pidfd.get(), true);
+  parts_.tasks.spawn("reap scored-park", collect(std::move(child)));
+}
+
+// A process that hangs in the kernel ends when the kernel lets it.
+asio::awaitable<void> Parker::collect(SpawnedProcess child) {
+  std::ignore = co_await wait_readable(child.pidfd.get());
+  std::ignore = reap(child.pidfd.get(), false);
 }
 
 // ---- one attempt ------------------------------------------------------------------------------
@@ -242,8 +260,7 @@ asio::awaitable<void> Parker::write_out(ParkedPtr parked) {
     co_await stop_helper(parked);
     co_return give_up(parked, started.error().message());
   }
-  auto reading = read_reply(parked->socket.get());
-  auto reply = co_await with_timeout(parts_.clock, kLongestWork, std::move(reading));
+  auto reply = co_await await_answer(parked);
   if (parked->is_gone) co_return;
   const auto outcome = reply ? static_cast<park::Outcome>(reply->outcome) : park::Outcome::Failed;
   if (outcome == park::Outcome::Out) {
@@ -272,8 +289,7 @@ asio::awaitable<void> Parker::read_back(ParkedPtr parked) {
   order_back(*parked);
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (parked->is_ordered && parked->socket) {
-      auto reading = read_reply(parked->socket.get());
-      auto reply = co_await with_timeout(parts_.clock, kLongestWork, std::move(reading));
+      auto reply = co_await await_answer(parked);
       if (parked->is_gone) co_return;
       if (reply) {
         const Bytes moved(reply->moved_bytes);

@@ -78,6 +78,8 @@ class Parker {
   asio::awaitable<void> write_out(ParkedPtr parked);
   asio::awaitable<void> read_back(ParkedPtr parked);
   asio::awaitable<Result<park::ParkReply>> read_reply(int socket);
+  asio::awaitable<Result<park::ParkReply>> await_answer(ParkedPtr parked);
+  static asio::awaitable<void> collect(SpawnedProcess child);
   asio::awaitable<void> stop_helper(ParkedPtr parked);
   [[nodiscard]] Bytes in_swap() const;
   [[nodiscard]] Status start(Parked& parked, bool is_back) const;

@@ -145,6 +145,17 @@ class Session {
     hear(-1);
   }
 
+  // Says at times that the work goes on.
+  void note_progress() {
+    const std::uint64_t now = now_ns();
+    if (now - told_ < kProgressNs) return;
+    told_ = now;
+    ParkReply out;
+    out.outcome = static_cast<std::uint32_t>(Outcome::Progress);
+    out.took_ns = now - began_;
+    send(kCaller, &out, sizeof out, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
   bool reply(Outcome outcome, std::uint64_t moved, const std::string& text = {}) {
     ParkReply out;
     out.outcome = static_cast<std::uint32_t>(outcome);
@@ -173,6 +184,7 @@ class Session {
     set_io_priority(kIdle);
     const auto goes_on = [this] {
       hear(0);
+      note_progress();
       return !is_gone_ && !is_ordered_;
     };
     std::string fault = paging_.look() ? why_not() : "its processes cannot be read";
@@ -194,6 +206,7 @@ class Session {
     setpriority(PRIO_PROCESS, 0, 0);
     began_ = now_ns();
     const std::uint64_t moved = paging_.read_back([this] {
+      note_progress();
       pollfd caller{.fd = kCaller, .events = POLLIN, .revents = 0};
       return poll(&caller, 1, 0) != 1;
     });
@@ -203,6 +216,7 @@ class Session {
   ParkRequest request_;
   Paging paging_;
   std::uint64_t began_ = now_ns();
+  std::uint64_t told_ = began_;
   bool is_ordered_ = false;
   bool is_gone_ = false;
 };

@@ -1,8 +1,9 @@
 // Defines the protocol of scored-park: one connected Unix SOCK_SEQPACKET socket as its standard
 // input, and messages of fixed length. The request carries descriptors: the cgroup2 directory of
 // the attempt's tasks, and memory.reclaim of that directory where the kernel has it. The answer to
-// it is Out or Failed. After Out, an order brings the memory back, which is answered by Back. If
-// the caller closes its end, scored-park ends and leaves the memory where it is.
+// it is Out or Failed; reports of progress come before, so that a helper that is stuck in the
+// kernel is known. After Out, an order brings the memory back, which is answered by Back. If the
+// caller closes its end, scored-park ends and leaves the memory where it is.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,10 @@
 namespace score::park {
 
 inline constexpr std::uint32_t kMagic = 0x4b505343;  // "CSPK"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kTextBytes = 256;
+inline constexpr std::uint64_t kProgressNs =
+    1'000'000'000;  // between reports of progress, at least
 
 struct ParkRequest {
   std::uint32_t magic = kMagic;
@@ -33,7 +36,8 @@ struct ParkOrder {
 enum class Outcome : std::uint32_t {
   Out,
   Back,
-  Failed,  // it is in memory; `text` says why
+  Failed,    // it is in memory; `text` says why
+  Progress,  // the work goes on
 };
 
 struct ParkReply {

@@ -225,18 +225,18 @@ def helpers_of(cluster):
     return [pid for pid in helpers() if parent(pid) in daemons]
 
 
-@pytest.mark.parametrize('victim', ['helper', 'node00', 'head'])
+@pytest.mark.parametrize('victim', ['helper', 'stuck', 'node00', 'head'])
 def test_a_parked_job_survives_kill_9(victim, swap, fresh, tmp_path):
     cluster = boot(fresh, tmp_path, 'share = "urgent"')
     holder = Holder(cluster, tmp_path / 'a', '--mem', '160M')
     wait_until(holder.has_begun)
     cluster.run('score', 'suspend', holder.job)
     holder.wait('parked')
-    if victim == 'helper':
+    if victim in ('helper', 'stuck'):
         killed = helpers_of(cluster)
         assert killed
         for pid in killed:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL if victim == 'helper' else signal.SIGSTOP)
     else:
         cluster.kill(victim)
         cluster.restart(victim)
