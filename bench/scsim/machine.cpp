@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 namespace score::scsim {
 
@@ -22,6 +23,9 @@ gang::ClusterConfig config_of(const MachineOptions& options) {
   config.long_weight = options.long_weight;
   config.young_time = options.young_time;
   config.long_early = options.long_early;
+  if (options.memory.page_rate > 0) config.memory_share = base::MemoryShare::Always;
+  config.memory_cost_percent = options.memory.cost_percent;
+  config.memory_turn_max = options.memory.turn_max;
   return config;
 }
 
@@ -47,12 +51,19 @@ std::vector<gang::Switch> switches_of(std::uint32_t nodes, std::uint32_t on_leaf
 
 }  // namespace
 
-Machine::Machine(const MachineOptions& options) : tables_(config_of(options)), placer_(tables_) {
+Machine::Machine(const MachineOptions& options)
+    : tables_(config_of(options)),
+      placer_(tables_),
+      parking_(tables_, placer_),
+      page_rate_(options.memory.page_rate) {
+  constexpr std::uint64_t kSwapTimes = 16;  // the memory
   for (std::uint32_t n = 0; n < options.nodes; ++n) {
     const std::string name = fmt::format("n{}", n);
     std::ignore = tables_.nodes.add(base::NodeId{n}, name);
     placer_.add_node();
-    tables_.nodes.set_hardware(n, {name, 1, kNodeMemory});
+    base::NodeInfo info{name, 1, kNodeMemory};
+    if (page_rate_ > 0) info.swap = kNodeMemory * kSwapTimes;
+    tables_.nodes.set_hardware(n, info);
     tables_.nodes.connect(n, step_);
     placer_.follow_hardware(n);
   }
@@ -83,11 +94,16 @@ void Machine::start(gang::Job& job) {
   ++job.attempts;
   job.is_young = tables_.config.young_time > Duration::zero();
   job.members.edit().ask_all(job.cells.nodes.size());
+  for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+    job.members.edit().start(m, Duration::zero());
+    job.members.edit().began(m);
+  }
   job.idleness.edit().begin(job.cells.nodes.size());
   tables_.jobs.change(job, JobEvent::Place, step_);
   if (!start_takes_time_) enter_timetable(job);
   for (const gang::NodeIndex node : job.cells.nodes) {
-    memory_high_ = std::max(memory_high_, placer_.on_node(node).memory);
+    const gang::Reservations& here = placer_.on_node(node);
+    memory_high_ = std::max(memory_high_, here.memory - here.lent);
   }
   started_.push_back(job.id);
 }
@@ -133,8 +149,55 @@ void Machine::age(JobId id) {
 
 // ---- turns ------------------------------------------------------------------------------------
 
+// A node serves its orders one after the other, at its rate.
+void Machine::take_orders() {
+  for (const gang::Action& action : step_.actions) {
+    const auto* send = std::get_if<gang::SendToNode>(&action);
+    const auto* order = send ? std::get_if<base::ParkTasks>(&send->message) : nullptr;
+    const gang::Job* job = order ? tables_.jobs.find(base::job_of(order->attempt)) : nullptr;
+    if (job == nullptr) continue;
+    const auto node = *tables_.nodes.find(send->node);
+    TimePoint begin = step_.now;
+    for (const auto& [end, other] : paging_) {
+      if (other.first == node) begin = std::max(begin, end);
+    }
+    const double seconds = double(job->shape.memory.value()) / page_rate_;
+    paging_.emplace(begin + Duration{static_cast<std::int64_t>(seconds * 1e9)},
+                    std::pair(node, *order));
+  }
+  step_.actions.clear();
+}
+
+std::optional<TimePoint> Machine::next_paging() const {
+  std::optional<TimePoint> next = parking_.next_time();
+  if (!paging_.empty()) next = std::min(next.value_or(TimePoint::max()), paging_.begin()->first);
+  return next;
+}
+
+void Machine::page(TimePoint now) {
+  step_.now = now;
+  while (!paging_.empty() && paging_.begin()->first <= now) {
+    const auto [node, order] = paging_.begin()->second;
+    paging_.erase(paging_.begin());
+    gang::Job* job = tables_.jobs.find(base::job_of(order.attempt));
+    const auto member = job != nullptr ? job->member_on(node) : std::nullopt;
+    if (!member || job->attempt() != order.attempt) continue;
+    ++pagings_;
+    base::ParkReport report{order.attempt, order.out};
+    report.moved = job->shape.memory;
+    report.took =
+        Duration{static_cast<std::int64_t>(double(job->shape.memory.value()) / page_rate_ * 1e9)};
+    parking_.reported(*job, *member, report, step_);
+  }
+  take_orders();
+}
+
 std::vector<JobId> Machine::settle(TimePoint now) {
   step_.now = now;
+  if (page_rate_ > 0) {
+    parking_.settle(step_);
+    take_orders();
+  }
   for (const JobId id : placer_.place_waiting(now)) start(tables_.jobs.at(id));
   if (tables_.jobs.is_changed()) take_turns(now);
   step_.actions.clear();

@@ -3,11 +3,14 @@
 // layout and turns, but jobs start when they are placed and no message is sent. So a simulation of
 // a million jobs takes minutes, and decides as a real head would.
 
+#include "gang/lifecycle/parking.hpp"
 #include "gang/schedule/layout.hpp"
 #include "gang/schedule/placer.hpp"
 #include "gang/schedule/turns.hpp"
 
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace score::scsim {
@@ -15,6 +18,13 @@ namespace score::scsim {
 using base::Duration;
 using base::JobId;
 using base::TimePoint;
+
+// Jobs that do not fit in memory together take turns in it; see gang/lifecycle/memory_turns.hpp.
+struct MemoryOptions {
+  double page_rate = 0;  // bytes per second of each node's swap; 0: memory is not shared
+  std::uint32_t cost_percent = 10;
+  Duration turn_max = std::chrono::minutes{10};
+};
 
 struct MachineOptions {
   gang::Placement placement = gang::Placement::Matrix;
@@ -28,6 +38,7 @@ struct MachineOptions {
   Duration long_early{0};
   Duration young_time{0};
   std::uint32_t switch_nodes = 0;  // nodes of a leaf switch; 0: the placer knows no switches
+  MemoryOptions memory{};
 };
 
 struct MachineJob {
@@ -57,6 +68,12 @@ class Machine {
   void set_idle(JobId id, bool idle, TimePoint now);
   // The job has been scheduled for as long as a job is young.
   void age(JobId id);
+
+  // Returns when nodes have written or read memory, or a turn in memory ends; nullopt if nothing
+  // is due.
+  [[nodiscard]] std::optional<TimePoint> next_paging() const;
+  // Carries out what is due.
+  void page(TimePoint now);
 
   // Ends the changes of one instant: places waiting jobs and lays out the turns. Returns the jobs
   // that have been placed.
@@ -92,16 +109,24 @@ class Machine {
 
   [[nodiscard]] base::Bytes memory_high() const { return memory_high_; }
 
+  // Returns how often a node has written memory of a job to swap or read it back.
+  [[nodiscard]] std::uint64_t pagings() const { return pagings_; }
+
   [[nodiscard]] base::Result<void> check() const;
 
  private:
   void start(gang::Job& job);
   void enter_timetable(gang::Job& job);
   void take_turns(TimePoint now);
+  void take_orders();
   [[nodiscard]] TimePoint start_of(const gang::CycleLayout& layout, TimePoint now) const;
 
   gang::Tables tables_;
   gang::Placer placer_;
+  gang::Parking parking_;
+  double page_rate_ = 0;
+  std::multimap<TimePoint, std::pair<gang::NodeIndex, base::ParkTasks>> paging_;  // by their ends
+  std::uint64_t pagings_ = 0;
   gang::Turns turns_;
   gang::Step step_;
   std::vector<JobId> started_;

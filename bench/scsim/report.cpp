@@ -132,6 +132,7 @@ PolicyResult result_of(const Workload& workload, const SimOptions& options, doub
   out.most_waiting = run.most_waiting;
   out.most_rows = run.most_rows;
   out.memory_high = run.memory_high;
+  out.pagings = run.pagings;
   out.wall_s = run.wall_s;
   for (const SizeBounds& b : kSizes) {
     out.by_size.push_back({b.name, figures_of(run.job_results, [&](const JobResult& f) {
@@ -206,13 +207,13 @@ std::string as_json(const std::vector<PolicyResult>& results) {
     out += fmt::format(
         "{}\n {{\"workload\": {}, \"policy\": {}, \"load\": {:.3f}, \"nodes\": {}, {}, "
         "\"utilisation\": {:.4f}, \"fairness\": {:.4f}, \"switches\": {}, \"layouts\": {}, "
-        "\"most_waiting\": {}, \"most_rows\": {}, \"memory_high\": {:.4f}, \"prompt\": {:.4f}, "
-        "\"prompt_of_all\": {:.4f}, \"near\": {:.4f}, \"wall_s\": {:.3f}, "
+        "\"most_waiting\": {}, \"most_rows\": {}, \"memory_high\": {:.4f}, \"pagings\": {}, "
+        "\"prompt\": {:.4f}, \"prompt_of_all\": {:.4f}, \"near\": {:.4f}, \"wall_s\": {:.3f}, "
         "\"by_size\": {}, \"by_run_time\": {}}}",
         i == 0 ? "" : ",", quoted(r.workload), quoted(r.policy), r.load, r.nodes, fields_of(r.all),
         r.utilisation, r.fairness, r.switches, r.layouts, r.most_waiting, r.most_rows,
-        r.memory_high, r.prompt, r.prompt_of_all, r.near, r.wall_s, classes_of(r.by_size),
-        classes_of(r.by_run));
+        r.memory_high, r.pagings, r.prompt, r.prompt_of_all, r.near, r.wall_s,
+        classes_of(r.by_size), classes_of(r.by_run));
   }
   return out + "\n]}\n";
 }

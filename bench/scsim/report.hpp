@@ -36,6 +36,7 @@ struct PolicyResult {
   std::uint64_t switches = 0, layouts = 0;
   std::size_t most_waiting = 0, most_rows = 0;
   double memory_high = 0;
+  std::uint64_t pagings = 0;
   double wall_s = 0;
   std::vector<ClassFigures> by_size;  // fraction of the machine
   std::vector<ClassFigures> by_run;   // run time; the last is over an hour

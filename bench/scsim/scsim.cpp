@@ -44,6 +44,10 @@ Simulate the placement policies of the head on a workload.
   --young S          scheduled time for which a job is young (30)
   --factor F         time limits are F times the run time (5)
   --no-memory        jobs need no memory
+  --scarce F         jobs need F times as much of a node's memory, at most all of it (1)
+  --memory MB/S      jobs that do not fit take turns in memory; each node pages at this rate
+  --memory-cost P    the most percent of a turn in memory that paging takes (10)
+  --memory-turn S    longest turn in memory (600)
   --idle PERCENT     percentage of jobs that are idle for 15 s after 60 s, on average (0)
   --fill PERCENT     progress by filling, in percent of a job's time out of turn (0)
   --topology N       leaf switches have N nodes each; near: the part of the jobs on one of them (0)
@@ -72,6 +76,7 @@ struct ScsimOptions {
   std::uint32_t slots = 0;
   double quantum_ms = 0;
   bool no_memory = false;
+  double scarce = 1;
   bool json = false, pass = false;
   std::string plot, timeline, records;
   std::string figures;  // names, or empty: the table of all runs
@@ -142,6 +147,19 @@ bool read_value(std::string_view key, const std::string& value, ScsimOptions& o)
     double& cost_s = key == "--start-cost" ? o.sim.start_cost_s : o.sim.run_cost_s;
     if (!read(value, cost_s, 0.0, 60'000.0)) return false;
     cost_s /= 1000;
+    return true;
+  }
+  if (key == "--scarce") return read(value, o.scarce, 0.01, 100.0);
+  if (key == "--memory") {
+    if (!read(value, o.sim.memory.page_rate, 1.0, 1e6)) return false;
+    o.sim.memory.page_rate *= 1e6;
+    return true;
+  }
+  if (key == "--memory-cost") return read(value, o.sim.memory.cost_percent, 1U, 100U);
+  if (key == "--memory-turn") {
+    double seconds = 0;
+    if (!read(value, seconds, 1.0, 1e6)) return false;
+    o.sim.memory.turn_max = Duration{static_cast<std::int64_t>(seconds * 1e9)};
     return true;
   }
   if (key == "--long-slots") return read(value, o.long_slots, 1U, 64U);
@@ -261,6 +279,7 @@ base::Result<std::vector<Workload>> workloads_of(const ScsimOptions& o) {
     w = std::move(*part);
     if (o.nodes > 0) w = on_nodes(std::move(w), o.nodes);
     if (!o.no_memory) draw_memory(w, o.seed);
+    for (SimJob& job : w.jobs) job.memory = std::min(1.0, job.memory * o.scarce);
     draw_users(w, 32, o.seed);
   }
   return out;

@@ -67,8 +67,12 @@ class Simulation {
     run_.last_submit_s = jobs.empty() ? 0 : jobs.back().submit_s;
     while (next_ < jobs.size() || !active_.empty()) {
       const TimePoint submission = next_ < jobs.size() ? time_of(jobs[next_].submit_s) : kNever;
-      now_ = std::min(submission, earliest());
+      now_ = std::min({submission, earliest(), next_paging()});
       if (now_ == kNever) return base::fail(base::Errc::WrongState, "no job can proceed");
+      if (next_paging() <= now_) {
+        machine_.page(now_);
+        changed_ = true;
+      }
       if (now_ == submission) submit(jobs[next_++]);
       for (const JobId id : due()) look(id);
       if (changed_) settle();
@@ -77,6 +81,7 @@ class Simulation {
     }
     run_.switches = machine_.switches(now_);
     run_.layouts = machine_.layouts();
+    run_.pagings = machine_.pagings();
     run_.memory_high = double(machine_.memory_high().value()) / double(kNodeMemory.value());
     return std::move(run_);
   }
@@ -84,6 +89,7 @@ class Simulation {
  private:
   static MachineOptions machine_of(const SimOptions& options, std::uint32_t nodes) {
     MachineOptions machine = machine_options(options.policy, nodes);
+    machine.memory = options.memory;
     machine.switch_nodes = options.ignores_switches ? 0 : options.switch_nodes;
     return machine;
   }
@@ -91,6 +97,11 @@ class Simulation {
   [[nodiscard]] bool is_near(const std::vector<gang::NodeIndex>& nodes) const {
     const std::uint32_t on_leaf = options_.switch_nodes;
     return on_leaf > 0 && nodes.front() / on_leaf == nodes.back() / on_leaf;
+  }
+
+  // A time that has passed is that of a turn whose end was dealt with at an earlier event.
+  [[nodiscard]] TimePoint next_paging() const {
+    return std::max(machine_.next_paging().value_or(kNever), now_);
   }
 
   [[nodiscard]] TimePoint earliest() const {

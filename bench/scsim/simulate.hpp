@@ -34,6 +34,7 @@ struct SimOptions {
   // A real cluster adds these to each job: the time from its placement until it enters the
   // timetable, and a part of its scheduled time.
   double start_cost_s = 0, run_cost_s = 0;
+  MemoryOptions memory{};
   std::uint32_t switch_nodes = 0;  // nodes of a leaf switch; 0: there are no switches
   bool ignores_switches = false;   // the placer does not know the switches
   std::uint64_t seed = 1;
@@ -57,8 +58,9 @@ struct SimulationRun {
   std::uint64_t layouts = 0;
   std::size_t most_waiting = 0;
   std::size_t most_rows = 0;
-  double memory_high = 0;  // fraction of a node's memory
-  double wall_s = 0;       // duration of the simulation; set by the caller
+  double memory_high = 0;     // fraction of a node's memory
+  std::uint64_t pagings = 0;  // how often a node wrote memory of a job to swap or read it back
+  double wall_s = 0;          // duration of the simulation; set by the caller
 };
 
 MachineOptions machine_options(const PolicyOptions& policy, std::uint32_t nodes);

@@ -102,6 +102,36 @@ TEST(Simulate, FillerAdvancesOutsideItsTurn) {
   EXPECT_NEAR(run->job_results.back().end_s, 200 / 1.5, 1);
 }
 
+// The two jobs need 1.5 times the memory. Without turns in memory the second one waits.
+TEST(Simulate, JobsTakeTurnsInMemory) {
+  const Workload w = workload_of(4, {{1, 0, 4000, 4, 1, 0.75}, {2, 10, 2000, 4, 1, 0.75}});
+  const auto without = simulate(w, under("dqt"));
+  EXPECT_NEAR(job_result_of(*without, 2).start_s, 4000, 1);
+  SimOptions options = under("dqt");
+  options.memory.page_rate = 2e9;
+  const auto run = simulate(w, options);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_LE(run->memory_high, 1);
+  EXPECT_GT(run->pagings, 0U);
+  EXPECT_LT(job_result_of(*run, 2).start_s, 700);
+  EXPECT_LT(job_result_of(*run, 2).end_s, 4700);
+  EXPECT_LT(job_result_of(*run, 1).end_s, 6000 * 1.12) << "paging takes a tenth";
+}
+
+TEST(Simulate, TurnsInMemoryHoldInvariants) {
+  for (const std::uint64_t seed : {1U, 2U}) {
+    Workload w = at_load(lublin(32, 300, seed), 0.9);
+    draw_memory(w, seed);
+    for (SimJob& job : w.jobs) job.memory *= 2;
+    SimOptions options = under("matrix");
+    options.memory.page_rate = 1e9;
+    const auto run = simulate(w, options);
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_EQ(run->job_results.size(), w.jobs.size());
+    EXPECT_LE(run->memory_high, 1);
+  }
+}
+
 TEST(Report, HasFiguresOfRun) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
   const SimOptions options = under("fcfs");
