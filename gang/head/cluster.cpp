@@ -268,6 +268,14 @@ Result<Actions> Cluster::set_stopped(JobId job, bool is_stopped, TimePoint now) 
   return try_apply(now, [&](Step& step) { return requests_.set_stopped(job, is_stopped, step); });
 }
 
+Actions Cluster::confirm_deadlock(JobId job, std::uint32_t suspicion, bool is_deadlock,
+                                  TimePoint now) {
+  return apply(now, [&](Step& step) {
+    const auto found = tables_.jobs.live(job);
+    if (found) idle_.confirm(**found, suspicion, is_deadlock, step);
+  });
+}
+
 Result<Actions> Cluster::hold(JobId job, TimePoint now) {
   return try_apply(now, [&](Step& step) { return requests_.hold(job, step); });
 }

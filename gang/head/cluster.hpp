@@ -109,6 +109,9 @@ class Cluster {
   // no other state of it. Its nodes let it run when the head is gone. It is not stored. Errors:
   // NotFound, WrongState, Unsupported.
   base::Result<Actions> set_stopped(JobId job, bool is_stopped, TimePoint now);
+  // Answers JobView::suspicion with what was seen of the tasks. An answer that is out of date, or
+  // to a job that has ended, changes nothing.
+  Actions confirm_deadlock(JobId job, std::uint32_t suspicion, bool is_deadlock, TimePoint now);
   base::Result<Actions> hold(JobId job, TimePoint now);     // Pending only
   base::Result<Actions> release(JobId job, TimePoint now);  // undoes hold
   base::Result<Actions> set_weight(JobId job, std::uint32_t weight, TimePoint now);

@@ -84,6 +84,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.limit = job.limit;
   v.keep_going = job.keep_going;
   v.activity = activity_of(shown, job);
+  v.suspicion = job.is_active() ? job.idleness->suspicion() : 0;
   if (v.state == JobState::Running && v.activity != JobActivity::Busy) {
     v.waits = wait_lines(job.idleness->task_waits());
   }

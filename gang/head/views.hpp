@@ -52,6 +52,7 @@ struct JobView {
   std::string limit;               // "time limit 3.0s reached"; empty: no limit was reached
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
+  std::uint32_t suspicion = 0;       // number for Cluster::confirm_deadlock(); 0: none
   bool background = false;           // idle, and out of the timetable in favour of other jobs
   std::uint32_t restarts = 0;        // how often it was requeued
   std::uint32_t asked_restarts = 0;  // of these: requested by a user

@@ -11,12 +11,17 @@
 // task can send one. That is decided after IdleLimits::deadlock_after without a change.
 #include "gang/job/idleness.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace score::gang {
 
 using base::Duration;
 using base::TimePoint;
 
 namespace {
+
+constexpr std::uint32_t kMostRefusals = 6;  // after which the time no longer doubles
 
 // Returns how long the condition has held by now, and records since when.
 Duration held_for(std::optional<TimePoint>& since, bool holds, TimePoint now) {
@@ -28,6 +33,7 @@ Duration held_for(std::optional<TimePoint>& since, bool holds, TimePoint now) {
 
 void Idleness::begin(std::size_t member_count) {
   reset();
+  refusals_ = 0;
   shares_.assign(member_count, {});
 }
 
@@ -36,12 +42,25 @@ void Idleness::reset() {
   waits_since_.reset();
   judge_again_.reset();
   activity_ = JobActivity::Busy;
+  forget_suspicion();
 }
 
 void Idleness::report(std::size_t member, const base::Activity& activity) {
   base::Activity& known = shares_[member];
-  if (known.sent != activity.sent || known.received != activity.received) waits_since_.reset();
+  if (known.sent != activity.sent || known.received != activity.received) {
+    waits_since_.reset();
+    forget_suspicion();
+  }
   known = activity;
+}
+
+void Idleness::confirm(std::uint32_t suspicion, bool is_deadlock, TimePoint now) {
+  if (!is_suspect_ || suspicion != suspicions_) return;
+  forget_suspicion();
+  is_confirmed_ = is_deadlock;
+  if (is_deadlock) return;
+  refusals_ = std::min(refusals_ + 1, kMostRefusals);
+  waits_since_ = now;
 }
 
 std::vector<base::TaskWait> Idleness::task_waits() const {
@@ -80,18 +99,22 @@ JobActivity Idleness::judge(const Members& members, TimePoint now, const IdleLim
   const Duration idle = held_for(idle_since_, all.idle, now);
   const Duration waits = held_for(waits_since_, all.waits, now);
   judge_again_.reset();
+  if (!all.waits) forget_suspicion();
   if (!all.idle) return activity_ = JobActivity::Busy;
   if (activity_ == JobActivity::Busy && !all.settled && idle < limits.unsettled) {
     judge_again_ = *idle_since_ + limits.unsettled;
     return activity_;
   }
   if (!all.waits || !(all.settled || all.partial)) return activity_ = JobActivity::Idle;
-  if (waits < limits.deadlock_after) {
-    judge_again_ = *waits_since_ + limits.deadlock_after;
-  } else if (limits.is_heard) {
-    return activity_ = JobActivity::Deadlocked;
-  } else {
+  const Duration after = limits.deadlock_after * (1U << refusals_);
+  if (waits < after) {
+    judge_again_ = *waits_since_ + after;
+  } else if (!limits.is_heard) {
     judge_again_ = now + limits.deadlock_after;
+  } else if (is_confirmed_ || !limits.must_confirm) {
+    return activity_ = JobActivity::Deadlocked;
+  } else if (!std::exchange(is_suspect_, true)) {
+    ++suspicions_;
   }
   return activity_ = JobActivity::Idle;
 }

@@ -21,6 +21,9 @@
 //     message as received at the latest when it takes it.
 //   - A message to or from a share that has ended is never received unless it was received by then.
 //     The counters of that share are gone, and the rest of the job is judged by the time alone.
+// A task may also communicate by means that no report counts, such as memory that it shares with a
+// task of its node. So with IdleLimits::must_confirm the job is suspect at first: somebody has to
+// look at the tasks twice and to call confirm().
 // Wrong reports of a user's tasks make only the user's own job idle, busy or deadlocked.
 
 #include "base/model/model.hpp"
@@ -42,6 +45,7 @@ struct IdleLimits {
   base::Duration unsettled{0};       // until Idle although messages are in flight
   base::Duration deadlock_after{0};  // how long every task must wait for messages
   bool is_heard = true;              // none of its nodes is silent
+  bool must_confirm = false;         // a deadlock must be confirmed
 };
 
 class Idleness {
@@ -61,6 +65,13 @@ class Idleness {
   // Returns since when every share has been idle; nullopt if one is not.
   [[nodiscard]] std::optional<base::TimePoint> idle_since() const { return idle_since_; }
 
+  // Returns the number of the suspicion that must be confirmed; 0: none.
+  [[nodiscard]] std::uint32_t suspicion() const { return is_suspect_ ? suspicions_ : 0; }
+
+  // Takes the answer to a suspicion; judge() then takes it into account. Each refusal doubles the
+  // time until the next suspicion. An answer to an earlier suspicion is ignored.
+  void confirm(std::uint32_t suspicion, bool is_deadlock, base::TimePoint now);
+
   // Returns what is known of its waiting tasks, in no order.
   [[nodiscard]] std::vector<base::TaskWait> task_waits() const;
 
@@ -77,11 +88,17 @@ class Idleness {
 
   [[nodiscard]] Whole whole(const Members& members) const;
 
+  void forget_suspicion() { is_suspect_ = is_confirmed_ = false; }
+
   std::vector<base::Activity> shares_;  // [member]
   std::optional<base::TimePoint> idle_since_;
   std::optional<base::TimePoint> waits_since_;
   std::optional<base::TimePoint> judge_again_;
   JobActivity activity_ = JobActivity::Busy;
+  bool is_suspect_ = false;
+  bool is_confirmed_ = false;     // the current wait is a deadlock
+  std::uint32_t suspicions_ = 0;  // so far
+  std::uint32_t refusals_ = 0;    // of these
 };
 
 }  // namespace score::gang

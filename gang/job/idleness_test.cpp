@@ -107,5 +107,49 @@ TEST(Idleness, JobWithEndedShareCanBeDeadlocked) {
   EXPECT_EQ(job.idleness.judge(job.members, kStart + 3s, kLimits), JobActivity::Deadlocked);
 }
 
+constexpr IdleLimits kConfirming{1s, 3s, true, true};
+
+TEST(Idleness, DeadlockIsConfirmedFirst) {
+  TwoShares job;
+  const base::Activity waits{.idle = true, .waits = true};
+  job.report(waits, waits, kStart);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 3s, kConfirming), JobActivity::Idle);
+  const std::uint32_t suspicion = job.idleness.suspicion();
+  ASSERT_NE(suspicion, 0U);
+  job.idleness.judge(job.members, kStart + 4s, kConfirming);
+  EXPECT_EQ(job.idleness.suspicion(), suspicion) << "it is one suspicion";
+  job.idleness.confirm(suspicion + 1, true, kStart + 4s);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 4s, kConfirming), JobActivity::Idle);
+  job.idleness.confirm(suspicion, true, kStart + 5s);
+  EXPECT_EQ(job.idleness.suspicion(), 0U);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 5s, kConfirming), JobActivity::Deadlocked);
+}
+
+TEST(Idleness, RejectedSuspicionDoublesTime) {
+  TwoShares job;
+  const base::Activity waits{.idle = true, .waits = true};
+  job.report(waits, waits, kStart);
+  job.idleness.judge(job.members, kStart + 3s, kConfirming);
+  job.idleness.confirm(job.idleness.suspicion(), false, kStart + 3s);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 8s, kConfirming), JobActivity::Idle);
+  EXPECT_EQ(job.idleness.suspicion(), 0U);
+  EXPECT_EQ(job.idleness.judge_again(), kStart + 9s);
+  job.idleness.judge(job.members, kStart + 9s, kConfirming);
+  EXPECT_NE(job.idleness.suspicion(), 0U);
+}
+
+TEST(Idleness, ProgressEndsSuspicion) {
+  TwoShares job;
+  const base::Activity waits{.idle = true, .waits = true};
+  job.report(waits, waits, kStart);
+  job.idleness.judge(job.members, kStart + 3s, kConfirming);
+  const std::uint32_t suspicion = job.idleness.suspicion();
+  job.report({.idle = true}, waits, kStart + 3s);
+  EXPECT_EQ(job.idleness.suspicion(), 0U);
+  job.idleness.confirm(suspicion, true, kStart + 3s);
+  job.report(waits, waits, kStart + 4s);
+  EXPECT_EQ(job.idleness.judge(job.members, kStart + 7s, kConfirming), JobActivity::Idle);
+}
+
 }  // namespace
 }  // namespace score::gang

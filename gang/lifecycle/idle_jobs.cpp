@@ -21,6 +21,11 @@ void IdleJobs::report(Job& job, std::size_t member, const base::Activity& activi
   judge(job, step);
 }
 
+void IdleJobs::confirm(Job& job, std::uint32_t suspicion, bool is_deadlock, Step& step) {
+  job.idleness.edit().confirm(suspicion, is_deadlock, step.now);
+  judge(job, step);
+}
+
 bool IdleJobs::is_heard(const Job& job) const {
   for (std::size_t m = 0; m < job.members->count(); ++m) {
     const Node& node = tables_.nodes[job.cells.nodes[m]];
@@ -32,14 +37,16 @@ bool IdleJobs::is_heard(const Job& job) const {
 void IdleJobs::judge(Job& job, Step& step) {
   if (!job.is_active()) return;
   const IdleLimits limits{tables_.config.unsettled_idle, tables_.config.deadlock_after,
-                          is_heard(job)};
+                          is_heard(job), tables_.config.confirms_deadlocks};
   const JobActivity before = job.idleness->activity();
+  const std::uint32_t suspicion_before = job.idleness->suspicion();
   const JobActivity now = job.idleness.edit().judge(*job.members, step.now, limits);
   if (now == JobActivity::Deadlocked && before != now) ++tables_.counters.deadlocks;
   if (now != before) {
     tables_.jobs.mark_changed();
     step.job_changed(job.id);
   }
+  if (job.idleness->suspicion() != suspicion_before) step.job_changed(job.id);
   if (const auto again = job.idleness->judge_again()) {
     tables_.deadlines.set(job.id, DeadlineKind::Idle, *again);
   }

@@ -17,6 +17,8 @@ class IdleJobs {
   IdleJobs(Tables& tables, Ending& ending) : tables_(tables), ending_(ending) {}
 
   void report(Job& job, std::size_t member, const base::Activity& activity, Step& step);
+  // Takes the answer to the job's suspicion; see Idleness::confirm().
+  void confirm(Job& job, std::uint32_t suspicion, bool is_deadlock, Step& step);
   // Updates the job's activity. A job that is not running, or has no turn, is left alone.
   void judge(Job& job, Step& step);
 

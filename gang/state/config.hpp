@@ -75,6 +75,7 @@ struct ClusterConfig {
   bool can_fill = true;  // false with the barrier switch mode, in which nothing may run at a switch
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
   base::Duration deadlock_after = std::chrono::seconds{5};  // every task waits for messages
+  bool confirms_deadlocks = false;  // the shell looks at the tasks: see Cluster::confirm_deadlock
 };
 
 // Gets or sets the member of a setting; see base/model/settings.hpp.

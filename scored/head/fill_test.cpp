@@ -138,7 +138,7 @@ TEST_F(FillTest, DeadlockIsReportedWithTheWaitsOfRanks) {
       ActivityChanged{attempt, {.idle = true, .waits = true, .tasks = {{0, "MPI_Recv", 1, 7, 8}}}});
   second.say(
       ActivityChanged{attempt, {.idle = true, .waits = true, .tasks = {{1, "MPI_Barrier"}}}});
-  pass_alive(6s, {&first, &second});
+  pass_alive(8s, {&first, &second});
   const std::string line =
       "deadlock: no task can send: rank 0 in MPI_Recv from rank 1, tag 7, 8 bytes; rank 1 in "
       "MPI_Barrier";

@@ -44,6 +44,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       stacks_(context_, clock),
+      deadlocks_(context_, stacks_),
       control_(io, clock, links_),
       nodes_(context_, {streams_, control_, secrets_}, recovered.incarnation),
       hook_reports_(context_),
@@ -71,7 +72,10 @@ void Head::connect_runner() {
     nodes_.changed(node);
     if (const auto view = runner_.cluster().node(node)) notices_.node_changed(node, *view);
   };
-  handlers.job_changed = [this](JobId job) { life_.changed(job); };
+  handlers.job_changed = [this](JobId job) {
+    life_.changed(job);
+    deadlocks_.changed(job);
+  };
   handlers.settled = [this] {
     control_.publish_timetables();
     starter_.release_held();
@@ -392,6 +396,7 @@ TimePoint Head::tick() {
   traces_.tick(at);
   facts_.tick(at);
   stacks_.tick(at);
+  deadlocks_.tick(at);
   if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
   if (at >= next_save_) {
     next_save_ = at + kSavePeriod;
@@ -408,7 +413,7 @@ TimePoint Head::next_deadline() const {
   for (const auto& other :
        {runner_.cluster().next_deadline(), life_.next_deadline(), waiting_.next_deadline(),
         reservations_.next_deadline(), traces_.next_deadline(), facts_.next_deadline(),
-        stacks_.next_deadline(), admin_.next_deadline()}) {
+        stacks_.next_deadline(), deadlocks_.next_deadline(), admin_.next_deadline()}) {
     if (other) next = std::min(next, *other);
   }
   return next;

@@ -30,6 +30,7 @@
 #include "scored/head/nodes/hook_reports.hpp"
 #include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/nodes/node_session.hpp"
+#include "scored/head/stacks/deadlock_check.hpp"
 #include "scored/head/stacks/stacks_collector.hpp"
 #include "scored/head/store/settings.hpp"
 
@@ -175,6 +176,7 @@ class Head final : private JobLife::Listener {
   TraceCollector traces_;
   FactsCollector facts_;
   StacksCollector stacks_;
+  DeadlockCheck deadlocks_;
   ControlManager control_;
   NodeManager nodes_;
   HookReports hook_reports_;

@@ -280,6 +280,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   if (hooks.has_job_hooks()) out.epilog_limit = hooks.timeout + kHookMargin;
   out.rejoin_grace = rejoin_grace;
   out.deadlock_after = deadlock_after;
+  out.confirms_deadlocks = true;
   out.node_timeout = node_timeout;
   out.memory_share = memory.share;
   out.memory_cost_percent = memory.cost_percent;

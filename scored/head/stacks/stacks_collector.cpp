@@ -125,12 +125,11 @@ void StacksCollector::finish(JobId job, TimePoint began, Parts& parts) {
 void StacksCollector::reply(NodeId node, wire::StacksReply&& message) {
   poll_.answer(message.tag(), node, [&](Parts& parts) {
     const std::string& name = head_.links.name(node);
-    if (!message.reason().empty()) {
-      return parts.add_problem(name, escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
-    }
     const std::size_t count = parts.ranks_on[name].size();
-    if (!parts.tree.merge(message.tree(), parts.tasks, count)) {
-      return parts.add_problem(name, "its stacks cannot be read");
+    if (!message.reason().empty()) {
+      parts.add_problem(name, escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
+    } else if (!parts.tree.merge(message.tree(), parts.tasks, count)) {
+      parts.add_problem(name, "its stacks cannot be read");
     }
     for (auto& state : *message.mutable_states()) {
       const auto ranks = parts.ranks_on.find(name);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace score::head {
@@ -21,6 +22,9 @@ namespace score::head {
 class StacksCollector {
  public:
   using Done = std::function<void(wire::Stacks)>;
+
+  // Ends the text of the problem of a node that did not answer.
+  static constexpr std::string_view kSilent = "did not answer in time";
 
   // All references must outlive this object.
   StacksCollector(HeadContext& head, Clock& clock)
@@ -46,7 +50,7 @@ class StacksCollector {
 
     void add_problem(const std::string& node, const std::string& text);
 
-    void add_silent_nodes(const std::string& name) { add_problem(name, "did not answer in time"); }
+    void add_silent_nodes(const std::string& name) { add_problem(name, std::string(kSilent)); }
   };
 
   // Returns the job whose tasks are meant: the only step of an allocation stands for it.

@@ -5,11 +5,15 @@
 #include "base/os/cgroup.hpp"
 #include "base/text/index_set.hpp"
 #include "pmlib/core/queues.hpp"
+#include "pmlib/core/vain_polls.hpp"
 #include "proto/documents/stack_tree.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
+#include <unistd.h>
 #include <utility>
 
 namespace score::node {
@@ -54,6 +58,17 @@ std::string list_of(const std::vector<std::uint32_t>& ranks) {
   return proto::rank_list(std::set<std::uint32_t>(ranks.begin(), ranks.end()));
 }
 
+// A context that cannot be read does not poll.
+bool polls_in_vain(int context) {
+  pm::ContextState state{};
+  std::uint64_t rested_us = 0;
+  const auto reads = [context](auto& to, std::size_t at) {
+    return pread(context, &to, sizeof to, static_cast<off_t>(at)) == ssize_t{sizeof to};
+  };
+  return reads(state, offsetof(pm::SegmentHeader, state)) && state == pm::ContextState::Waits &&
+         reads(rested_us, offsetof(pm::SegmentHeader, rested_us)) && rested_us == pm::kPollsInVain;
+}
+
 void add_states(const ContextSet& contexts, const wire::StacksRequest& request,
                 wire::StacksReply& reply) {
   const auto wanted = IndexSet::parse(request.ranks(), limits::kMaxTasksPerJob);
@@ -64,6 +79,7 @@ void add_states(const ContextSet& contexts, const wire::StacksRequest& request,
     auto& state = *reply.add_states();
     state.set_rank(summary.rank);
     state.set_waits(summary.waits);
+    state.set_polls(polls_in_vain(context.get()));
     if (pm::WaitNote note; summary.waits && pm::read_wait_note(context.get(), note) == 0) {
       state.set_call(note.call.data());
       state.set_from(note.source + 1);
@@ -81,13 +97,15 @@ void add_states(const ContextSet& contexts, const wire::StacksRequest& request,
 wire::StacksReply reply_of(const StacksParts& parts, const Attempt& attempt,
                            const wire::StacksRequest& request,
                            const wire::ShepherdStacksRead& read) {
-  if (!read.reason().empty()) return refusal(read.reason().substr(0, limits::kMaxErrorTextBytes));
-  proto::StackTree tree;
-  if (!tree.merge(read.tree(), limits::kMaxTasksPerJob, attempt.ranks.size())) {
-    return refusal("its shepherd has sent stacks that cannot be read");
-  }
   wire::StacksReply reply;
-  *reply.mutable_tree() = tree.to_wire(proto::StackTree::kMaxNodeBytes);
+  proto::StackTree tree;
+  if (!read.reason().empty()) {
+    reply = refusal(read.reason().substr(0, limits::kMaxErrorTextBytes));
+  } else if (!tree.merge(read.tree(), limits::kMaxTasksPerJob, attempt.ranks.size())) {
+    reply = refusal("its shepherd has sent stacks that cannot be read");
+  } else {
+    *reply.mutable_tree() = tree.to_wire(proto::StackTree::kMaxNodeBytes);
+  }
   if (const auto contexts = parts.networks.contexts().of(attempt.id)) {
     add_states(*contexts, request, reply);
   }
