@@ -7,6 +7,10 @@
 // It is then continued for short times until a timetable has it again, so that an absent head does
 // not stop an attempt forever.
 //
+// An idle attempt whose tasks poll in vain would use a processor all the time. In the background it
+// is held, too, and continued for kGlimpse at a time so that its tasks see whether their wait is
+// over; it stays idle meanwhile.
+//
 // A check reads as little as possible: the time of one task, the leader, first; all tasks only if
 // the leader's time does not show that all goes on as before; their waiting only if they did not
 // use all of their time.
@@ -53,6 +57,10 @@ class IdleJudge {
   // Takes the processor time of all tasks so far (< 0: unknown), how much of that was polling, and
   // whether all tasks rest.
   IdleAction take_usage(Duration total, Duration polled, bool rests);
+
+  // Records, before take_usage(), whether the tasks poll in vain all the time.
+  void note_polls(bool polls) { polls_ = polls; }
+
   // Takes the time so far in which a task could have run but had to wait for a core.
   IdleAction take_waited(Duration total);
 
@@ -118,6 +126,7 @@ class IdleJudge {
     bool is_repeated = false;  // there will be one more before the attempt is stopped again
     bool is_shared = false;    // as WatchPace::is_shared
     bool is_doubted = false;   // the leader has just used less than before
+    Duration pause{0};         // until the next one in the background
     Duration least{0};         // of use: the leader's
     Duration used{0};
     Duration total{0};
@@ -142,8 +151,9 @@ class IdleJudge {
   Leader leader_;
   Waiting waiting_;
   Check check_;
-  Duration used_{-1};  // at the last check, without polling; < 0: none yet
-  Duration span_{0};   // least own time between checks at the ends of slices
+  bool polls_ = false;  // at the last reading
+  Duration used_{-1};   // at the last check, without polling; < 0: none yet
+  Duration span_{0};    // least own time between checks at the ends of slices
 };
 
 }  // namespace score::gang

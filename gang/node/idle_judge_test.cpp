@@ -139,5 +139,54 @@ TEST(IdleJudge, UnknownUsageEndsTheCheck) {
   EXPECT_FALSE(attempt.judge.is_idle());
 }
 
+// Polls all the time, and all of that is believed.
+struct Polling : Attempt {
+  void check_polls(IdleEvent event, const WatchPace& pace = kPace) {
+    judge.note_polls(true);
+    for (IdleAction next = judge.on(event, now, pace); next != IdleAction::None;) {
+      next = next == IdleAction::ReadUsage ? judge.take_usage(used, used, true)
+                                           : judge.take_leader(0ns);
+    }
+  }
+
+  void go_to_background() {
+    for (int i = 0; i < 4; ++i) {
+      check_polls(IdleEvent::Continue);
+      pass(1);
+      check_polls(IdleEvent::Stop);
+      now += 100ms;
+    }
+    check_polls(IdleEvent::ToBackground);
+    check_polls(IdleEvent::Continue);
+  }
+};
+
+TEST(IdleJudge, PollingAttemptRunsByGlimpses) {
+  Polling attempt;
+  attempt.go_to_background();
+  ASSERT_TRUE(attempt.judge.is_idle());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(attempt.judge.state(), IdleState::Background);
+    ASSERT_EQ(attempt.judge.next_check(kShared), attempt.now + 4ms);
+    attempt.pass(1, 4ms);
+    attempt.check_polls(IdleEvent::Due, kShared);
+    ASSERT_TRUE(attempt.judge.is_held());
+    ASSERT_TRUE(attempt.judge.is_idle());
+    ASSERT_EQ(attempt.judge.next_check(kShared), attempt.now + 50ms);
+    attempt.now += 50ms;
+    attempt.check_polls(IdleEvent::Due, kShared);
+    attempt.check_polls(IdleEvent::Continue, kShared);
+  }
+}
+
+TEST(IdleJudge, ProgressInGlimpseEndsIdleness) {
+  Polling attempt;
+  attempt.go_to_background();
+  attempt.pass(1, 4ms);
+  attempt.judge.note_polls(false);
+  attempt.check(IdleEvent::Due, kShared);
+  EXPECT_FALSE(attempt.judge.is_idle());
+}
+
 }  // namespace
 }  // namespace score::gang

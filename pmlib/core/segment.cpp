@@ -5,6 +5,8 @@
 // the reader copies first and checks the copy, so nothing can change between check and use.
 #include "pmlib/core/segment.hpp"
 
+#include "pmlib/core/vain_polls.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -507,15 +509,17 @@ int read_header(int fd, HeaderCopy& header, SegmentLayout& layout) {
   return 0;
 }
 
-// Returns true if the rank sleeps until a message arrives, or is awake only for a short check.
+// Returns true if the rank sleeps until a message arrives, is awake only for a short check, or
+// polls in vain.
 bool is_waiting(const SegmentHeader& h) {
   if (h.state.load(std::memory_order_relaxed) != ContextState::Waits) return false;
-  if (h.sleeping.load(std::memory_order_relaxed) == 1) return true;
+  const std::uint64_t rested_us = h.rested_us.load(std::memory_order_relaxed);
+  if (h.sleeping.load(std::memory_order_relaxed) == 1 || rested_us == kPollsInVain) return true;
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const auto now_us = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
                       static_cast<std::uint64_t>(now.tv_nsec) / 1000;
-  return now_us - h.rested_us.load(std::memory_order_relaxed) < kRestGraceUs;
+  return now_us - rested_us < kRestGraceUs;
 }
 
 constexpr bool is_word(char c) {

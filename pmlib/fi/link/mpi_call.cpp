@@ -3,11 +3,11 @@
 #include "pmlib/fi/link/mpi_call.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <dlfcn.h>
-#include <span>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -111,11 +111,12 @@ bool has_open_file() {
   return is_found;
 }
 
-// Finds the outermost frame that lies in an MPI library.
-bool find_outermost(const Frames& frames, Dl_info& outermost) {
+// Finds the outermost frame that lies in an MPI library, and its caller's place.
+bool find_outermost(const Frames& frames, Dl_info& outermost, const void*& returns_to) {
   const void* checked = nullptr;
   bool is_mpi = false, is_found = false;
-  for (void* const address : std::span(frames.addresses).first(frames.count)) {
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    const void* const address = frames.addresses[i];
     Dl_info info{};
     if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) continue;
     if (info.dli_fbase != checked) {
@@ -125,6 +126,8 @@ bool find_outermost(const Frames& frames, Dl_info& outermost) {
     if (!is_mpi) continue;
     outermost = info;
     is_found = true;
+    returns_to =
+        i + 1 < frames.count ? static_cast<std::byte*>(frames.addresses[i + 1]) + 1 : nullptr;
   }
   return is_found;
 }
@@ -227,7 +230,8 @@ MpiCall find_mpi_call() {
   _Unwind_Backtrace(add_frame, &frames);
   Dl_info outermost{};
   MpiCall call;
-  if (!find_outermost(frames, outermost) || outermost.dli_sname == nullptr) return call;
+  const bool is_found = find_outermost(frames, outermost, call.returns_to);
+  if (!is_found || outermost.dli_sname == nullptr) return {};
   std::string_view name(outermost.dli_sname);
   if (name.starts_with("PMPI_")) name.remove_prefix(1);
   name.copy(call.name.data(), call.name.size() - 1);

@@ -26,6 +26,7 @@ struct MpiCall {
   bool may_others_call = true;  // other threads may call MPI meanwhile, and send
   bool may_end_by_file = true;  // a file is open; known for Request only
   MpiImplementation library = MpiImplementation::Other;
+  const void* returns_to = nullptr;  // the instruction after the call; null: unknown
 };
 
 // Returns how a function ends, given its name: "MPI_Recv" or "MPI_Recv_c".

@@ -5,6 +5,8 @@
 #include "pmlib/endpoint/endpoint.hpp"
 #include "pmlib/endpoint/quick_returns.hpp"
 #include "pmlib/fi/link/mpi_call.hpp"
+#include "pmlib/fi/vain/call_return.hpp"
+#include "pmlib/fi/vain/vain_polls.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +26,10 @@ struct Poller {
   static constexpr std::uint64_t kNameAfterUs = 20'000;
   static constexpr std::uint64_t kNameEveryUs = 500'000;
 
+  // After a look-up has shown that the thread may not rest, this many polls are not timed. Timing
+  // takes a tenth of a microsecond, and a program that works on its own window polls that often.
+  static constexpr std::uint32_t kUntimedPolls = 65'536;
+
   const void* rest = nullptr;  // the link's Rest
   std::uint32_t silence = 0;   // the link's silence that the episode belongs to
   PollEpisode episode{poll_us_from_environment(), 0};
@@ -31,8 +37,15 @@ struct Poller {
   std::uint64_t name_at_us = kNameAfterUs;  // time of silence before the next look-up
   MpiCall call;                             // result of the last look-up
   bool knows_call = false;
-  bool is_named = false;    // the link has not taken over `call` yet
-  std::uint32_t peeks = 0;  // the link's count at the last poll
+  bool is_named = false;      // the link has not taken over `call` yet
+  std::uint32_t peeks = 0;    // the link's count at the last poll
+  std::uint32_t untimed = 0;  // polls that need not be timed
+  // These members are for polls of a thread that may not rest; see Rest::look().
+  const void* vain_rest = nullptr;  // as `rest`
+  std::uint32_t vain_silence = 0;   // as `silence`
+  VainPolls vain;
+  CallReturn call_return;
+  bool is_published = false;  // the context says that it polls in vain
 
   // Looks up from time to time what the thread has called. This reads the lists of loaded libraries
   // and takes their locks, so the caller must not hold the link's lock.

@@ -1,6 +1,9 @@
 // An MPI does not sleep: it reads its completion queue while it waits. A thread that has read in
 // vain for long sleeps inside of a read, for a moment and until anything arrives. Meanwhile it
 // holds no lock of the link's: other threads send and receive, and end the sleep.
+//
+// A thread that may not sleep, because its call may end by other means than PM, goes on polling. If
+// it polls in vain, the context says so, and the node gives its processor to others.
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
@@ -44,7 +47,7 @@ class Rest {
   // before it polls, and take() after that, both without the lock.
   bool is_due() const { return parts_.silence.is_long() && may_rest_; }
 
-  static void begin_poll();
+  void begin_poll() const;
 
   // Sleeps for a moment if this thread polls and does nothing else: until a message comes, another
   // thread sends, or the wait set is woken. Does not sleep if `has_news`, which is called with the
@@ -57,6 +60,10 @@ class Rest {
 
  private:
   std::int64_t longest_rest(Poller& poller);
+  bool try_rest(Poller& poller, const std::function<bool()>& has_news);
+  void look(Poller& poller);
+  void check_watched_call(Poller& poller);
+  void publish(Poller& poller, bool is_vain) const;
   [[nodiscard]] WaitFacts facts_of(const Poller& poller) const;
   void note_wait(const Poller& poller) const;
 
@@ -65,7 +72,8 @@ class Rest {
   RestParts parts_;
   bool has_near_ranks_;
   bool may_rest_ = poll_us_from_environment() >= 0;
-  std::uint32_t peeks_ = 0;  // modulo 2^32
+  bool never_sleeps_ = false;  // its vain polls are published
+  std::uint32_t peeks_ = 0;    // modulo 2^32
 };
 
 }  // namespace score::pm::fi

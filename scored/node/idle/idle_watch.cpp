@@ -29,6 +29,7 @@ using gang::IdleEvent;
       const Duration used = used_at(now);
       if (used < Duration{0}) return judge_.take_usage(used, {}, false);
       const PolledTime::Reading polled = polled_.read(judge_.ran());
+      judge_.note_polls(polled.polls);
       return judge_.take_usage(used, polled.used, polled.rests);
     }
     case IdleAction::ReadWaited:

@@ -3,7 +3,9 @@
 // that does nothing else needs no slices.
 //
 // The owners can write any value. So the time is believed only up to what ranks that rest need:
-// kShare of the time that the attempt runs, and kBurst per context at the beginning.
+// kShare of the time that the attempt runs, and kBurst per context at the beginning. If all
+// contexts wait, and some say that they poll in vain all the time (pmlib/core/vain_polls.hpp), all
+// of it is believed. Such an attempt must get little of the processor while others want it.
 #pragma once
 
 #include "base/time.hpp"
@@ -32,6 +34,7 @@ class PolledTime {
   struct Reading {
     Duration used{0};  // all time that has been believed so far
     bool rests = false;
+    bool polls = false;  // it rests, and contexts poll in vain all the time
   };
 
   // ---- For the switcher's thread: one system call per context, no allocation.

@@ -1,6 +1,7 @@
 #include "scored/node/idle/polled_time.hpp"
 
 #include "pmlib/core/segment.hpp"
+#include "pmlib/core/vain_polls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -71,6 +72,22 @@ TEST(PolledTime, BelievedUpToTheNeedOfRestingRanks) {
     EXPECT_EQ(used - before, second == 1 ? 60ms : 40ms);
     before = used;
   }
+}
+
+TEST(PolledTime, VainPollsAreBelievedIfAllWait) {
+  Job job;
+  job.time.read(10s);  // uses up the initial 10 ms per context
+  job.header(0).state = job.header(1).state = pm::ContextState::Waits;
+  job.header(0).rested_us = pm::kPollsInVain;
+  job.header(0).polled_us = 1'000'000;
+  const auto reading = job.time.read(1s);
+  EXPECT_TRUE(reading.polls);
+  EXPECT_EQ(reading.used, 1s);
+  job.header(1).state = pm::ContextState::Works;
+  job.header(0).polled_us = 2'000'000;
+  const auto later = job.time.read(1s);
+  EXPECT_FALSE(later.polls);
+  EXPECT_LT(later.used, 1s + 100ms);
 }
 
 TEST(PolledTime, ForgottenTimeIsNeverBelieved) {

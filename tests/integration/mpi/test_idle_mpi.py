@@ -12,7 +12,7 @@ PROGRAM = r'''
 #include <string.h>
 #include <unistd.h>
 int main(int argc, char** argv) {
-  int rank, size, x = 0, done = 0;
+  int rank, size, x = 0, done = 0, from;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -24,14 +24,17 @@ int main(int argc, char** argv) {
     MPI_Irecv(&x, 1, MPI_INT, (rank + 1) % size, 77, MPI_COMM_WORLD, &request);
     while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
   } else {
-    while (rank == 0 && access(argv[2], F_OK) != 0) usleep(200000);
+    from = strcmp(argv[1], "from last") == 0 ? size - 1 : 0;
+    while (rank == from && access(argv[2], F_OK) != 0) usleep(200000);
     if (strcmp(argv[1], "barrier") == 0) {
       MPI_Barrier(MPI_COMM_WORLD);
-    } else if (rank == 0) {
+    } else if (rank == from) {
       int to;
-      for (to = 1; to < size; ++to) MPI_Send(&x, 1, MPI_INT, to, 77, MPI_COMM_WORLD);
+      for (to = 0; to < size; ++to) {
+        if (to != from) MPI_Send(&x, 1, MPI_INT, to, 77, MPI_COMM_WORLD);
+      }
     } else {
-      MPI_Recv(&x, 1, MPI_INT, 0, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(&x, 1, MPI_INT, from, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   }
   MPI_Finalize();
@@ -64,6 +67,27 @@ def test_ranks_that_wait_leave_the_timetable_and_go_on_when_the_message_comes(pa
     out, err = waits.communicate(timeout=LIMIT)
     assert waits.returncode == 0, (out, err)
     assert 'deadlock' not in err
+
+
+def test_ranks_that_poll_leave_the_timetable_and_go_on_when_the_message_comes(pair, tmp_path):
+    """Ranks 0 and 1 of MPICH share a node, so PM does not let them sleep."""
+    mpis.need_watched_calls()
+    program = mpis.build('mpich5', PROGRAM, tmp_path)
+    waits = pair.start('scrun', '-N', 2, '-n', 3, '--overcommit', '--net=pm', program, 'from last', tmp_path / 'go')
+    job = only_job(pair)
+    pair.submit('-N', 2, 'python3', '-c', SPINNER)
+    wait_until(lambda: pair.job(job)['background'], what=lambda: pair.job(job))
+    (tmp_path / 'go').touch()
+    out, err = waits.communicate(timeout=LIMIT)
+    assert waits.returncode == 0, (out, err)
+    assert 'deadlock' not in err
+
+
+@pytest.mark.parametrize('place', [('-N', 1, '-n', 2), ('-N', 2, '-n', 4)])
+def test_a_deadlock_of_ranks_that_poll_is_seen(few, place, tmp_path):
+    mpis.need_watched_calls()
+    program = mpis.build('mpich5', PROGRAM, tmp_path)
+    few.run('scrun', *place, '--net=pm', '--kill-deadlock', program, 'deadlock', code=125)
 
 
 def test_a_deadlock_is_seen(pair, program):
