@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 
-REQUEST = struct.Struct('=IIQIHH1024s')  # scored/privileged/launcher/protocol.hpp
+REQUEST = struct.Struct('=IIQIHBB1024s')  # scored/privileged/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
-MAGIC, VERSION = 0x4C524353, 9
+MAGIC, VERSION = 0x4C524353, 10
 LIMIT = 20
 PARTS = ('shepherd', 'tasks', 'helpers')  # cgroups of an attempt
 KEPT = (0, 1, 5, 6, 7, 23, 24)  # chown, dac_override, kill, setgid, setuid, sys_nice, sys_resource
@@ -57,7 +57,7 @@ def ask(path, user, attempt, cgroups, daemon):
         link.settimeout(LIMIT)
         link.connect(str(path))
         places = [os.open(cgroup, os.O_PATH | os.O_DIRECTORY) for cgroup in cgroups]
-        socket.send_fds(link, [REQUEST.pack(MAGIC, VERSION, attempt, user, 0, 0, b'')], [listener.fileno(), *places])
+        socket.send_fds(link, [REQUEST.pack(MAGIC, VERSION, attempt, user, 0, 0, 0, b'')], [listener.fileno(), *places])
         os.write(pipe[1], link.recv(REPLY.size))
         os._exit(0)
     os.close(pipe[1])

@@ -3,7 +3,7 @@
 # "proto/client.pb.h" and "proto/frames.inc".
 find_package(Protobuf REQUIRED)
 
-set(SCORE_PROTO_FILES common client node shepherd control heads stacks)
+set(SCORE_PROTO_FILES common client node shepherd control heads stacks checkpoint)
 set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
 # This file is the format of a different program and has no frames.
 set(SCORE_FOREIGN_FILES perfetto)

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "scout/accounting/accounting.hpp"
+#include "scout/checkpoint/checkpoint.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/doctor/doctor.hpp"
 #include "scout/slurm/commands.hpp"
@@ -45,6 +46,8 @@ constexpr std::array kCommands = {
     Command{"suspend", "suspend running jobs", false, suspend_main},
     Command{"resume", "resume suspended jobs", false, resume_main},
     Command{"stacks", "show where the ranks of a running job are", false, stacks_main},
+    Command{"checkpoint", "save a running job", false, checkpoint_main},
+    Command{"restart", "start a saved job again", false, restart_main},
     Command{"weight", "change the weight of jobs", false, weight_main},
     Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},

@@ -158,8 +158,10 @@ Result<PeerCredentials> peer_credentials(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
     return fail(errno_code(errno), "cannot get the peer's credentials");
   }
-  // If there is no peer, the kernel returns pid 0 and uid -1 instead of an error.
-  if (credentials.pid == 0) return fail(Errc::Denied, "the peer has no process");
+  // If there is no peer, the kernel returns pid 0 and uid -1 instead of an error. A peer outside of
+  // this process's pid namespace has only pid 0.
+  const bool is_there = credentials.pid != 0 || credentials.uid != static_cast<uid_t>(-1);
+  if (!is_there) return fail(Errc::Denied, "the peer has no process");
   return PeerCredentials{
       .pid = credentials.pid, .uid = UserId(credentials.uid), .gid = GroupId(credentials.gid)};
 }

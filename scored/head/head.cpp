@@ -45,6 +45,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       facts_(clock, links_, alarm_, config_),
       stacks_(context_, clock),
       deadlocks_(context_, stacks_),
+      checkpoints_(context_, clock),
       control_(io, clock, links_),
       nodes_(context_, {streams_, control_, secrets_}, recovered.incarnation),
       hook_reports_(context_),
@@ -86,12 +87,13 @@ void Head::connect_runner() {
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {context_, submissions_, life_,  queries_, streams_, overview_, traces_,
-          facts_,   stacks_,      admin_, shares_,  nullptr,  {}};
+  return {context_, submissions_, life_,        queries_, streams_, overview_, traces_,
+          facts_,   stacks_,      checkpoints_, admin_,   shares_,  nullptr,   {}};
 }
 
 NodeSession::Parts Head::for_nodes() {
-  return {context_, nodes_, streams_, networks_, volumes_, traces_, facts_, hook_reports_, stacks_};
+  return {context_, nodes_, streams_,      networks_, volumes_,
+          traces_,  facts_, hook_reports_, stacks_,   checkpoints_};
 }
 
 Monitoring::Parts Head::for_monitoring() {
@@ -397,6 +399,7 @@ TimePoint Head::tick() {
   facts_.tick(at);
   stacks_.tick(at);
   deadlocks_.tick(at);
+  checkpoints_.tick(at);
   if (const auto due = admin_.next_deadline(); due && *due <= at) admin_.check_shutdown();
   if (at >= next_save_) {
     next_save_ = at + kSavePeriod;
@@ -413,7 +416,8 @@ TimePoint Head::next_deadline() const {
   for (const auto& other :
        {runner_.cluster().next_deadline(), life_.next_deadline(), waiting_.next_deadline(),
         reservations_.next_deadline(), traces_.next_deadline(), facts_.next_deadline(),
-        stacks_.next_deadline(), deadlocks_.next_deadline(), admin_.next_deadline()}) {
+        stacks_.next_deadline(), deadlocks_.next_deadline(), checkpoints_.next_deadline(),
+        admin_.next_deadline()}) {
     if (other) next = std::min(next, *other);
   }
   return next;

@@ -11,6 +11,7 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "scored/head/admin/admin.hpp"
+#include "scored/head/checkpoint/checkpoint_manager.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/clients/monitoring.hpp"
 #include "scored/head/clients/overview.hpp"
@@ -177,6 +178,7 @@ class Head final : private JobLife::Listener {
   FactsCollector facts_;
   StacksCollector stacks_;
   DeadlockCheck deadlocks_;
+  CheckpointManager checkpoints_;
   ControlManager control_;
   NodeManager nodes_;
   HookReports hook_reports_;

@@ -90,11 +90,14 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
 // These messages of nodes name no attempt for which they would have an effect, or are not for
 // NodeSession. HookReport drains its sender, and is an event only of jobs there.
 const std::set<FrameType> kOthers = {
-    FrameType::NodeHello,     FrameType::LoginHello,        FrameType::TimetableApplied,
-    FrameType::Heartbeat,     FrameType::NodeTraceReply,    FrameType::ControlOffer,
-    FrameType::FactsReply,    FrameType::HookReport,        FrameType::StacksReply,
-    FrameType::WitnessHello,  FrameType::LeaseReply,        FrameType::ControlBeat,
-    FrameType::ControlAnswer, FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
+    FrameType::NodeHello,         FrameType::LoginHello,
+    FrameType::TimetableApplied,  FrameType::Heartbeat,
+    FrameType::NodeTraceReply,    FrameType::ControlOffer,
+    FrameType::FactsReply,        FrameType::HookReport,
+    FrameType::StacksReply,       FrameType::CheckpointReply,
+    FrameType::WitnessHello,      FrameType::LeaseReply,
+    FrameType::ControlBeat,       FrameType::ControlAnswer,
+    FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
 
 class TrustTest : public HeadFixture {
  protected:

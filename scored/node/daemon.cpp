@@ -13,8 +13,8 @@
 #include "scored/node/kernel/memory.hpp"
 #include "scored/node/network/own_address.hpp"
 #include "scored/node/observe/activity.hpp"
+#include "scored/node/observe/checkpoint.hpp"
 #include "scored/node/observe/overdue.hpp"
-#include "scored/node/observe/stacks.hpp"
 #include "scored/shared/facts/host_facts.hpp"
 #include "scored/shared/journal/event.hpp"
 
@@ -270,7 +270,8 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
     case proto::FrameType::FactsRequest:
       return on_facts_request(frame);
     case proto::FrameType::StacksRequest:
-      return on_stacks_request(frame);
+    case proto::FrameType::CheckpointOrder:
+      return on_attempt_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
     case proto::FrameType::HookReportTaken:
@@ -363,11 +364,11 @@ void NodeDaemon::on_facts_request(const proto::InFrame& frame) {
   head_.send(reply);
 }
 
-void NodeDaemon::on_stacks_request(const proto::InFrame& frame) {
-  auto message = proto::parse<wire::StacksRequest>(frame);
-  if (!message) return head_.drop(message.error().message());
+void NodeDaemon::on_attempt_request(const proto::InFrame& frame) {
   const StacksParts parts{parts_.clock, agent_, attempts_, parts_.cgroups, networks_, head_};
-  tasks_.spawn("read stacks", answer_stacks(parts, *std::move(message)));
+  auto answer = answer_about_attempt(parts, frame);
+  if (!answer) return head_.drop(answer.error().message());
+  tasks_.spawn("answer about an attempt", *std::move(answer));
 }
 
 void NodeDaemon::on_watch(const proto::InFrame& frame) {
@@ -456,9 +457,8 @@ asio::awaitable<void> NodeDaemon::synchronise(std::uint64_t generation) {
   }
 }
 
-// If the switcher's thread hangs, the daemon must not keep the jobs frozen: the lease expires, and
-// the guard thaws them. The service manager then misses the watchdog message and restarts the
-// daemon.
+// If the switcher's thread hangs, the lease expires and the guard thaws the jobs. The service
+// manager then misses the watchdog message and restarts the daemon.
 void NodeDaemon::renew_lease() {
   const bool hangs = !parts_.switcher.makes_progress(parts_.clock.now());
   if (hangs != std::exchange(switcher_hangs_, hangs)) {

@@ -62,7 +62,7 @@ class NodeDaemon {
   void on_heartbeat_reply(const proto::InFrame& frame);
   void on_trace_request(const proto::InFrame& frame);
   void on_facts_request(const proto::InFrame& frame);
-  void on_stacks_request(const proto::InFrame& frame);
+  void on_attempt_request(const proto::InFrame& frame);
   void on_watch(const proto::InFrame& frame);
 
   // `asks` requests a reply, which makes it a clock exchange.

@@ -3,6 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <signal.h>
@@ -64,6 +65,9 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
                       "SCORED_VIRTUAL=" + layout_.directory};
   spec.environment.insert(spec.environment.end(), setup_.environment.begin(),
                           setup_.environment.end());
+  if (const char* criu = std::getenv("SCORED_CRIU")) {
+    spec.environment.push_back(std::string("SCORED_CRIU=") + criu);
+  }
   spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
   spec.new_session = true;
   spec.die_with_parent = true;

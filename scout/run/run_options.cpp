@@ -124,6 +124,7 @@ void add_name_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--no-fill", options.no_fill,
                "Run the job only in its own slices, and no other job in them");
   app.add_flag("--no-park", options.no_park, "Never write the job's memory to swap");
+  add_checkpoint_options(app, options.checkpoint);
   auto* requeue = app.add_flag("--requeue", options.requeue,
                                "Restart the job from the beginning when one of its nodes is lost");
   app.add_flag("--no-requeue", options.no_requeue, "End the job when one of its nodes is lost")
@@ -328,6 +329,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   const auto directory = directory_of(options.directory);
   if (!directory) return directory.error();
   spec.set_directory(*directory);
+  spec.set_checkpoint(images_of(options.checkpoint, *directory));
   spec.set_umask(current_umask());
   fill_input(options, spec);
   spec.set_stdout_path(options.output == "none" ? "/dev/null" : options.output);

@@ -8,6 +8,7 @@
 #include "scout/run/environment.hpp"
 #include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
+#include "scout/waits/checkpoint_options.hpp"
 #include "scout/waits/notice_options.hpp"
 #include "scout/waits/wait_options.hpp"
 
@@ -62,6 +63,7 @@ struct RunOptions : PlaceOptions {
   bool kill_deadlock = false;
   bool no_fill = false;
   bool no_park = false;
+  CheckpointOptions checkpoint;
   bool requeue = false;
   bool no_requeue = false;
   bool allow_root = false;

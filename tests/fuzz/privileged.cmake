@@ -31,3 +31,7 @@ score_fuzz(hooks LONG SOURCES privileged/hooks.cpp ${privileged}/hooks/request.c
   LIBS score::hooks_config score::core PCH none)
 
 score_fuzz(park LONG SOURCES privileged/park.cpp ${privileged}/park/regions.cpp LIBS score::core PCH none)
+
+score_fuzz(checkpoint LONG SOURCES privileged/checkpoint.cpp ${privileged}/checkpoint/server.cpp
+  ${privileged}/checkpoint/attempt.cpp ${privileged}/launcher/child.cpp ${privileged}/launcher/identity.cpp
+  LIBS score::core PCH none)

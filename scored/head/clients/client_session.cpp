@@ -233,6 +233,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::GetFacts>(frame);
     case FrameType::GetStacks:
       return handle<wire::GetStacks>(frame);
+    case FrameType::Checkpoint:
+      return handle<wire::Checkpoint>(frame);
     case FrameType::GetAccounting:
       return handle<wire::GetAccounting>(frame);
     case FrameType::WatchCluster:
@@ -501,6 +503,14 @@ Status ClientSession::on(const wire::GetStacks& message) {
                               stacks.set_tag(tag);
                               answers.show(stacks);
                             });
+}
+
+Status ClientSession::on(const wire::Checkpoint& message) {
+  return parts_.checkpoints.save(fmt::format("{}", peer_.user), message,
+                                 [answers = answers_, tag = message.tag()](auto saved) {
+                                   saved.set_tag(tag);
+                                   answers.show(saved);
+                                 });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {

@@ -8,6 +8,7 @@
 #include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/admin/admin.hpp"
+#include "scored/head/checkpoint/checkpoint_manager.hpp"
 #include "scored/head/clients/monitoring.hpp"
 #include "scored/head/clients/overview.hpp"
 #include "scored/head/clients/turns.hpp"
@@ -44,6 +45,7 @@ class ClientSession {
     TraceCollector& traces;
     FactsCollector& facts;
     StacksCollector& stacks;
+    CheckpointManager& checkpoints;
     Admin& admin;
     FairShares& shares;
     Monitoring* monitoring = nullptr;  // null: monitoring is off
@@ -119,6 +121,7 @@ class ClientSession {
   Status on(const wire::GetTrace& message);
   Status on(const wire::GetFacts& message);
   Status on(const wire::GetStacks& message);
+  Status on(const wire::Checkpoint& message);
   Status on(const wire::GetAccounting& message);
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);

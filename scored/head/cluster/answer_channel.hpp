@@ -32,6 +32,7 @@ constexpr bool is_view(proto::FrameType type) {
     case proto::FrameType::ShareList:
     case proto::FrameType::Profile:
     case proto::FrameType::Stacks:
+    case proto::FrameType::Checkpointed:
     case proto::FrameType::Trace:
     case proto::FrameType::Snapshot:
     case proto::FrameType::ReservationList:

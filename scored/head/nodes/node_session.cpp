@@ -181,6 +181,8 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       return handle_reply<wire::FactsReply>(frame, parts_.facts);
     case FrameType::StacksReply:
       return handle_reply<wire::StacksReply>(frame, parts_.stacks);
+    case FrameType::CheckpointReply:
+      return handle_reply<wire::CheckpointReply>(frame, parts_.checkpoints);
     case FrameType::ControlOffer: {
       const auto offer = proto::parse<wire::ControlOffer>(frame);
       if (!offer) return refuse(offer.error());

@@ -4,6 +4,7 @@
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
 #include "proto/transport/connection.hpp"
+#include "scored/head/checkpoint/checkpoint_manager.hpp"
 #include "scored/head/cluster/facts_collector.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/trace_collector.hpp"
@@ -31,6 +32,7 @@ class NodeSession {
     FactsCollector& facts;
     HookReports& hooks;
     StacksCollector& stacks;
+    CheckpointManager& checkpoints;
   };
 
   // `clock` must outlive run(); `node` is the node that the key belongs to.

@@ -95,6 +95,12 @@ struct Plan {
     return spec.mpi() == wire::LaunchSpec::PMIX || spec.mpi() == wire::LaunchSpec::BOTH;
   }
 
+  // Returns true if the tasks run in namespaces of their own and can be saved.
+  [[nodiscard]] bool can_checkpoint() const { return !spec.checkpoint().empty(); }
+
+  // Returns true if the tasks are restored instead of started.
+  [[nodiscard]] bool restores() const { return !spec.restart().empty(); }
+
   // Returns true if the tasks may open PM. A batch script computes in its steps, which have
   // networks of their own.
   [[nodiscard]] bool wants_network() const {

@@ -11,6 +11,7 @@
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
 
+#include <algorithm>
 #include <signal.h>
 #include <utility>
 
@@ -31,6 +32,7 @@ std::optional<Refusal> JobParts::prepare(const std::string& payload) {
   auto parsed = parse_plan(payload);
   if (!parsed) return refused(parsed.error());
   if (auto refusal = check_plan(*parsed)) return refusal;
+  if (auto refusal = services.checkpoint.prepare(*parsed)) return refusal;
   const bool is_choice_free = parsed->spec.mpi() == wire::LaunchSpec::AUTO;
   if (auto good = check_mpi(*parsed); !good) return Refusal{kExitError, good.error().context()};
   choose_mpi(*parsed);
@@ -61,10 +63,21 @@ ShepherdAgent::Job JobParts::traits() const {
 
 base::Status JobParts::make_script() {
   if (plan->spec.script().empty() || plan->local_tasks() == 0) return {};
+  if (plan->restores()) return make_restored_script();
   const auto& program = plan->spec.programs(0);
   const auto temporary = find_variable(plan->spec, program, "TMPDIR").value_or("");
   auto made = ScriptFile::create(plan->spec.job(), program.argv(0), plan->spec.script(), temporary);
   if (!made) return made.error().with_context("cannot create the script");
+  script.emplace(*std::move(made));
+  plan->prepare.set_script_path(script->path());
+  return {};
+}
+
+// The restored shell has the file open.
+base::Status JobParts::make_restored_script() {
+  const auto& image = services.checkpoint.image();
+  auto made = ScriptFile::create_again(image ? image->script : "", plan->spec.script());
+  if (!made) return made.error().with_context("cannot restore the script");
   script.emplace(*std::move(made));
   plan->prepare.set_script_path(script->path());
   return {};
@@ -114,6 +127,7 @@ void JobParts::make_servers() {
   handlers.abort = up.abort;
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.initialised = [this](std::uint32_t task) {
+    has_mpi = true;
     if (mpi_watch) mpi_watch->initialised(task);
   };
   handlers.spawn = [this](std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done) {
@@ -149,7 +163,8 @@ base::Status JobParts::offer_pmix(bool is_optional) {
 }
 
 base::Status JobParts::make_tasks() {
-  if (plan->local_tasks() > 0) {
+  if (plan->local_tasks() > 0 && !plan->restores()) {
+    if (plan->can_checkpoint()) services.spawner.keep_parent();
     auto sent = services.spawner.prepare(prepare_bytes(*plan), plan->can_spawn(),
                                          servers->take_pmix_descriptors());
     if (!sent) return sent;
@@ -284,7 +299,17 @@ base::Result<std::vector<base::UniqueFd>> JobParts::open_task(std::uint32_t task
     if (!socket) return socket.error();
     fds->push_back(std::move(*socket));
   }
+  services.checkpoint.opened(task, *fds);
   return fds;
+}
+
+std::string JobParts::why_not_saved() const {
+  if (!tasks || tasks->none_runs()) return "its tasks do not run";
+  const auto pids = tasks->running_pids();
+  if (std::ranges::find(pids, 0) != pids.end()) return "some of its tasks have ended";
+  if (has_mpi) return "its tasks use MPI, which cannot be saved yet";
+  if (network && network->has_served()) return "its tasks use PM, which cannot be saved yet";
+  return {};
 }
 
 void JobParts::give_up(int code, int signal) {

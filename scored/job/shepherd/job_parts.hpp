@@ -4,6 +4,7 @@
 // shepherd uses them directly.
 
 #include "base/exit_codes.hpp"
+#include "scored/job/checkpoint/checkpoint_part.hpp"
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/scratch/volume.hpp"
@@ -39,6 +40,7 @@ struct JobParts {
     HelperClient& helpers;
     OutputSender& output;
     InputFeeder& input;
+    CheckpointPart& checkpoint;
   };
 
   struct Handlers {
@@ -58,6 +60,9 @@ struct JobParts {
 
   // Returns the descriptors that the task inherits. Errors: errno codes.
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
+
+  // Returns why the tasks cannot be saved now; empty: they can.
+  [[nodiscard]] std::string why_not_saved() const;
 
   // Carries out an action that concerns only the parts.
   void carry_out(const ShepherdAgent::Action& action);
@@ -79,6 +84,7 @@ struct JobParts {
   std::optional<ScriptFile> script;  // of a batch job, on the node of its task
   std::optional<JobVolume> volume;
   std::optional<StackQuery> stacks;  // once somebody has asked
+  bool has_mpi = false;              // an MPI library of the tasks has started
 
  private:
   void note(std::uint32_t task, const std::string& text);
@@ -95,6 +101,7 @@ struct JobParts {
   void make_spawning();
   void task_ended(std::uint32_t task, const wire::TaskExit& exit);
   void send_started();
+  base::Status make_restored_script();
   void read_stacks(const wire::ShepherdStacks& request);
   void fail_start(bool is_gone, const std::string& why);
   void give_up(int code, int signal);  // ends all tasks that never got a process

@@ -4,6 +4,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "base/text.hpp"
 #include "scored/job/scratch/helper_spawner.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 #include "scored/job/tasks/children.hpp"
@@ -13,6 +14,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <signal.h>
+#include <span>
 #include <string_view>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,7 +76,8 @@ base::UniqueFd helpers_socket() {
   return base::UniqueFd(is_there ? shepherd::kHelpersFd : -1);
 }
 
-int run_shepherd() {
+// words: after the mode; see scored/privileged/launcher/protocol.hpp.
+int run_shepherd(std::span<char* const> words) {
   base::UniqueFd helpers = helpers_socket();  // before other descriptors are opened
   shepherd::become_subreaper();
   raise_descriptor_limit();
@@ -86,6 +89,11 @@ int run_shepherd() {
                                     .helpers = std::move(helpers),
                                     .signals = open_signals(),
                                     .allowed = allowed_users()};
+  if (!words.empty()) {
+    options.outside = base::parse_number<pid_t>(words[0]).value_or(0);
+    options.restores = words.size() > 1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // the change of the user has reset it
+  }
   if (!loop || !output || !options.signals) return score::kExitError;
   shepherd::Shepherd shepherd(*loop, std::move(*output), std::move(options));
   if (auto started = shepherd.start(); !started) {
@@ -104,7 +112,7 @@ void deny_tasks_access() {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-int run_mode(std::string_view mode) {
+int run_mode(std::string_view mode, std::span<char* const> words) {
   deny_tasks_access();
   if (mode == "helpers") {
     tidy_descriptors(shepherd::kListenerFd);
@@ -116,19 +124,20 @@ int run_mode(std::string_view mode) {
     return shepherd::run_spawner(shepherd::kSpawnFd);
   }
   tidy_descriptors(STDERR_FILENO);
-  return run_shepherd();
+  return run_shepherd(words);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view mode = argc == 2 ? argv[1] : "";
+  const std::span<char* const> all(argv, static_cast<std::size_t>(argc));
+  const std::string_view mode = argc >= 2 && argc <= 4 ? argv[1] : "";
   if (mode != "shepherd" && mode != "spawner" && mode != "helpers") {
     base::log_error("usage: scored-shepherd shepherd|spawner|helpers (started by scored-launcher)");
     return score::kExitError;
   }
   try {
-    return run_mode(mode);
+    return run_mode(mode, all.subspan(2));
   } catch (const std::exception& error) {
     base::log_error("Shepherd failed", base::kv("err", std::string_view(error.what())));
     return score::kExitError;

@@ -10,6 +10,7 @@
 #include "scored/job/tasks/abandoned_memory.hpp"
 #include "scored/job/tasks/children.hpp"
 
+#include <algorithm>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -33,17 +34,20 @@ namespace limits = base::limits;
 Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
     : loop_(loop),
       link_(loop, std::move(options.listener), std::move(options.allowed)),
-      spawner_(loop, std::move(options.spawner)),
+      spawner_(loop, options.restores ? base::UniqueFd() : std::move(options.spawner)),
       has_helpers_(static_cast<bool>(options.helpers)),
-      helpers_(loop, std::move(options.helpers)),
+      helpers_(loop, options.outside != 0 ? base::UniqueFd() : std::move(options.helpers)),
       signals_(std::move(options.signals)),
+      outside_(options.outside),
+      checkpoint_(loop, [this](const auto& message) { link_.send(message); },
+                  {std::move(options.helpers), std::move(options.spawner)}),
       output_(loop, link_, std::move(output)),
       input_(loop,
              [this](std::uint64_t bytes) {
                input_taken_ += bytes;
                send_input_taken();
              }),
-      job_({loop, link_, spawner_, helpers_, output_, input_},
+      job_({loop, link_, spawner_, helpers_, output_, input_, checkpoint_},
            {.event = [this](const ShepherdAgent::Input& event) { handle(event); },
             .abort = [this](const MpiServers::Abort& abort) { abort_job(abort); }}) {}
 
@@ -52,8 +56,11 @@ base::Status Shepherd::start() {
   // there are no other children.
   const auto children = children_of_this_process();
   if (children.size() == (has_helpers_ ? 2 : 1)) {
-    if (has_helpers_) helper_spawner_ = children.back();
-    handle({Event::SpawnerFound, children.front()});
+    // scored-checkpoint was forked first, so that the tasks have greater process ids.
+    const bool is_first = outside_ != 0;
+    if (has_helpers_) helper_spawner_ = is_first ? children.front() : children.back();
+    const pid_t other = is_first ? children.back() : children.front();
+    if (!checkpoint_.restores()) handle({Event::SpawnerFound, other});
   }
   auto watched =
       loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
@@ -78,6 +85,7 @@ SpawnClient::Handlers Shepherd::spawner_handlers() {
   SpawnClient::Handlers handlers;
   handlers.hello = [this](pid_t pid) { handle({Event::SpawnerFound, pid}); };
   handlers.open_task = [this](std::uint32_t task) { return job_.open_task(task); };
+  handlers.ended = [this](const SpawnReply& report) { on_task_ended(report); };
   handlers.forked = [this](std::uint32_t task, pid_t pid) {
     job_.tasks->set_process(task, pid);
     output_.watch();
@@ -170,6 +178,9 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
         job_.relay(*message, agent_.takes_worlds());
       }
       return;
+    case FrameType::ShepherdCheckpoint:
+      if (auto order = parse<wire::ShepherdCheckpoint>(frame)) checkpoint_.order(*order);
+      return;
     case FrameType::ShepherdSweep:
       if (auto message = parse<wire::ShepherdSweep>(frame); message && agent_.awaits_plan()) {
         on_sweep(*message);
@@ -182,6 +193,21 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
 }
 
 // ---- events
+
+// The report comes from a process of the user, who can only spoil the account of the own tasks.
+void Shepherd::on_task_ended(const SpawnReply& report) {
+  const auto count = [](std::int32_t number) {
+    return static_cast<std::uint64_t>(std::max(number, 0));
+  };
+  base::Usage usage;
+  usage.cpu_user = std::chrono::milliseconds(count(report.pids[0]));
+  usage.cpu_system = std::chrono::milliseconds(count(report.pids[1]));
+  usage.memory_peak = base::Bytes(count(report.pids[2]) * 1024);
+  usage.page_faults = count(report.pids[3]);
+  const bool is_signal = report.count != 0;
+  const int value = std::clamp(report.error, 0, is_signal ? SIGRTMAX : 255);
+  job_.tasks->reaped(report.pid, is_signal ? 0 : value, is_signal ? value : 0, usage);
+}
 
 void Shepherd::on_prepare(const std::string& payload) {
   if (auto refusal = job_.prepare(payload)) {
@@ -254,12 +280,25 @@ void Shepherd::prepare_tasks() {
                    {},
                    base::is_machine_fault(made.error())});
   }
+  checkpoint_.begin({.plan = *job_.plan,
+                     .parent = [this] { return agent_.group(); },
+                     .tasks = [this] { return job_.tasks->running_pids(); },
+                     .why_not = [this] { return job_.why_not_saved(); }});
+  if (const auto& image = checkpoint_.image()) handle({Event::SpawnerFound, image->parent});
+  if (outside_ != 0) job_.tasks->set_parent(agent_.group());
   handle({Event::TasksPrepared});
 }
 
 void Shepherd::begin_tasks() {
   began_ = base::wall_now() - 1s;  // file times of the kernel lag by some milliseconds
   if (job_.plan->local_tasks() == 0) return;
+  if (checkpoint_.image()) {
+    return checkpoint_.restore([this](std::uint32_t task) { return job_.open_task(task); },
+                               spawner_,
+                               [this](const base::Error& why) {
+                                 handle({Event::SpawnerFailed, 0, why.message()});
+                               });
+  }
   spawner_.begin(0, static_cast<std::uint32_t>(job_.plan->members.size()));
 }
 
@@ -304,7 +343,7 @@ void Shepherd::quit() {
 
 void Shepherd::send_ready() {
   wire::ShepherdReady ready;
-  ready.set_group(agent_.group());
+  ready.set_group(outside_ != 0 ? 0 : agent_.group());
   ready.set_reads_stacks(true);
   link_.send(ready);
 }
@@ -321,8 +360,8 @@ void Shepherd::send_report(int phase) {
   wire::ShepherdReport report;
   report.set_phase(static_cast<std::uint32_t>(phase));
   report.set_user(getuid());
-  report.set_group(agent_.group());
-  report.set_shepherd_pid(getpid());
+  report.set_group(outside_ != 0 ? 0 : agent_.group());
+  report.set_shepherd_pid(outside_ != 0 ? outside_ : getpid());
   report.set_reads_stacks(true);
   if (job_.plan) {
     const auto& prepare = job_.plan->prepare;

@@ -27,6 +27,10 @@ struct ShepherdOptions {
   base::UniqueFd helpers;      // socket to the process that starts helpers (C); empty: none
   base::UniqueFd signals;      // signalfd of SIGCHLD and SIGTERM, which are blocked
   std::vector<uid_t> allowed;  // users that may connect
+  // In a job that may be saved, this process has namespaces of its own, and `helpers` leads to
+  // scored-checkpoint. This is the process that waits outside; 0: an ordinary job.
+  pid_t outside = 0;
+  bool restores = false;  // `spawner` leads to scored-checkpoint too
 };
 
 class Shepherd {
@@ -49,6 +53,7 @@ class Shepherd {
   void on_input(const wire::TaskInput& input);
   void on_signal_descriptor();
 
+  void on_task_ended(const SpawnReply& report);
   void prepare_tasks();
   void begin_tasks();
   void abort_job(const MpiServers::Abort& abort);
@@ -70,6 +75,8 @@ class Shepherd {
   HelperClient helpers_;
   pid_t helper_spawner_ = 0;  // C; 0: none, or not known
   base::UniqueFd signals_;
+  const pid_t outside_;
+  CheckpointPart checkpoint_;
   OutputSender output_;
   InputFeeder input_;
   std::uint64_t input_taken_ = 0;  // not reported yet

@@ -105,6 +105,28 @@ base::Result<ScriptFile> ScriptFile::create(std::uint64_t job, std::string_view 
   return made.error().with_context("set TMPDIR to a writable directory");
 }
 
+base::Result<ScriptFile> ScriptFile::create_again(const std::string& path, std::string_view text) {
+  const std::string directory = path.substr(0, path.rfind('/'));
+  const std::string name = directory.substr(directory.rfind('/') + 1);
+  if (!name.starts_with(kPrefix)) return base::fail(base::Errc::Malformed, "script {}", path);
+  if (mkdir(directory.c_str(), S_IRWXU) != 0) {
+    if (errno != EEXIST) return failed("create", directory);
+    return base::fail(base::Errc::Busy,
+                      "{} exists: the saved job still runs here, or was killed; "
+                      "if it has ended, remove the directory",
+                      directory);
+  }
+  ScriptFile made;
+  made.directory_ = directory;
+  made.lock_ = base::UniqueFd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!made.lock_ || flock(made.lock_.get(), LOCK_SH | LOCK_NB) != 0) {
+    return failed("lock", directory);
+  }
+  made.path_ = path;
+  if (auto written = write_file(made.path_, text); !written) return written.error();
+  return made;
+}
+
 ScriptFile::ScriptFile(ScriptFile&& other) noexcept
     : directory_(std::exchange(other.directory_, {})),
       path_(std::move(other.path_)),

@@ -23,6 +23,9 @@ class ScriptFile {
   // Does the same in this directory only.
   static base::Result<ScriptFile> create_in(const std::string& parent, std::uint64_t job,
                                             std::string_view name, std::string_view text);
+  // Creates the file again where the script of a saved job was. Errors: errno codes; Busy, if that
+  // job still runs here.
+  static base::Result<ScriptFile> create_again(const std::string& path, std::string_view text);
   ScriptFile(ScriptFile&& other) noexcept;
   ScriptFile& operator=(ScriptFile&&) = delete;
   ~ScriptFile();

@@ -31,6 +31,7 @@ SpawnClient::SpawnClient(EventLoop& loop, base::UniqueFd socket)
 
 base::Status SpawnClient::start(Handlers handlers) {
   handlers_ = std::move(handlers);
+  if (!socket_) return {};
   if (auto set = base::set_nonblocking(socket_.get(), true); !set) return set;
   return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
 }
@@ -56,6 +57,18 @@ void SpawnClient::begin(std::uint32_t first, std::uint32_t count) {
   if (ready_) request_next();
 }
 
+base::Status SpawnClient::adopt(base::UniqueFd socket, std::span<const pid_t> tasks) {
+  close();
+  socket_ = std::move(socket);
+  has_parent_ = is_last_ = true;
+  if (auto set = base::set_nonblocking(socket_.get(), true); !set) return set;
+  for (const pid_t task : tasks) handlers_.forked(forked_++, task);
+  end_ = asked_ = forked_;
+  auto added = loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
+  if (added) handlers_.all_forked();
+  return added;
+}
+
 void SpawnClient::close() {
   if (!socket_) return;
   loop_.remove(socket_.get());
@@ -71,6 +84,8 @@ void SpawnClient::on_ready() {
   auto message = base::receive_with_fds(socket_.get(), sizeof(SpawnReply));
   if (!message && message.error().code() == std::errc::resource_unavailable_try_again) return;
   SpawnReply reply;
+  const bool has_ended = message && message->bytes.empty() && has_parent_ && is_last_;
+  if (has_ended && forked_ == end_) return close();
   if (!message || message->bytes.size() != sizeof reply) {
     return give_up(base::fail(base::Errc::Closed, "spawner"));
   }
@@ -93,6 +108,9 @@ void SpawnClient::on_reply(const SpawnReply& reply) {
     case SpawnReply::Kind::Forked:
       take_pids(reply);
       if (socket_) request_next();  // unless a handler closed the client
+      return;
+    case SpawnReply::Kind::Ended:
+      if (has_parent_) handlers_.ended(reply);
       return;
     case SpawnReply::Kind::Failed:
       take_pids(reply);
@@ -117,7 +135,7 @@ void SpawnClient::take_pids(const SpawnReply& reply) {
 
 void SpawnClient::request_next() {
   if (forked_ == end_ && is_last_) {
-    if (!stays_) close();  // the spawner exits by itself
+    if (!stays_ && !has_parent_) close();  // the spawner exits by itself
     return handlers_.all_forked();
   }
   const auto count = std::min<std::uint32_t>(kTasksPerBatch, end_ - forked_);

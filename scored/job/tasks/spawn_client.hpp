@@ -24,9 +24,11 @@ class SpawnClient {
     std::function<void(std::uint32_t task, pid_t pid)> forked;
     std::function<void()> all_forked;
     std::function<void(const base::Error& why)> failed;  // no more tasks will be forked
+    // A child of scored-task-parent has ended. The report is the word of the user's process.
+    std::function<void(const SpawnReply& report)> ended{};
   };
 
-  // The loop must outlive the client.
+  // The loop must outlive the client. Without a socket it waits for adopt().
   SpawnClient(EventLoop& loop, base::UniqueFd socket);
 
   ~SpawnClient() { close(); }
@@ -42,6 +44,12 @@ class SpawnClient {
                        std::vector<base::UniqueFd> server = {});
   // Starts to fork `count` tasks from `first` on. Call it after prepare(), once per plan.
   void begin(std::uint32_t first, std::uint32_t count);
+
+  // Keeps the connection after the last task is forked: the spawner becomes scored-task-parent.
+  void keep_parent() { has_parent_ = true; }
+
+  // Takes the connection to a restored scored-task-parent, whose tasks these are.
+  base::Status adopt(base::UniqueFd socket, std::span<const pid_t> tasks);
   // Closes the connection to the spawner; no handler is called any more.
   void close();
 
@@ -59,6 +67,7 @@ class SpawnClient {
   Handlers handlers_;
   std::vector<base::UniqueFd> plan_;  // memfd and the server's, until they have been sent
   bool stays_ = false;
+  bool has_parent_ = false;
   bool has_begun_ = false;    // begin() was called for this plan
   bool is_last_ = false;      // the last tasks of this plan were requested
   std::uint32_t end_ = 0;     // one past this plan's last task

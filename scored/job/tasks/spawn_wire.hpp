@@ -18,6 +18,9 @@
 // If programs may start more tasks, B continues with the next SendPlan. The first plan may have no
 // tasks here; in that case ForkLast has none.
 //
+// In a job that may be saved, B becomes scored-task-parent, which stays the parent of the tasks and
+// sends Ended for each of its children.
+//
 // Both ends are the same program file, so the protocol has no version.
 
 #include <array>
@@ -42,13 +45,14 @@ struct SpawnRequest {
 static_assert(sizeof(SpawnRequest) == 16);
 
 struct SpawnReply {
-  enum class Kind : std::uint32_t { Hello = 1, Ready = 2, Forked = 3, Failed = 4 };
+  enum class Kind : std::uint32_t { Hello = 1, Ready = 2, Forked = 3, Failed = 4, Ended = 5 };
   std::uint32_t magic = kSpawnMagic;
   Kind kind = Kind::Hello;
   std::uint32_t first = 0;  // Forked, Failed: as in the request
-  std::uint32_t count = 0;  // Forked, Failed: tasks that were forked
-  std::int32_t error = 0;   // Failed: errno
-  std::int32_t pid = 0;     // Hello: the pid of B, as A sees it
+  std::uint32_t count = 0;  // Forked, Failed: tasks that were forked. Ended: 1 if by a signal
+  std::int32_t error = 0;   // Failed: errno. Ended: exit code or signal
+  std::int32_t pid = 0;     // Hello: the pid of B, as A sees it. Ended: of the child
+  // Ended: processor time as user and in the kernel, in milliseconds; memory in KiB; page faults.
   std::array<std::int32_t, kTasksPerBatch> pids{};
 };
 

@@ -2,12 +2,16 @@
 
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
+#include "scored/job/tasks/children.hpp"
 #include "scored/job/tasks/spawn_wire.hpp"
 #include "scored/job/tasks/task_start.hpp"
 #include "scored/job/waiting/waiting_server.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <optional>
 #include <signal.h>
 #include <span>
@@ -76,14 +80,29 @@ SpawnReply fork_batch(const TaskExecutor& starter, const Batch& batch) {
   return reply;
 }
 
+// Keeps the process id, the children, and the socket to A. Images contain the program, so it is one
+// that the user can read and trace, and it has no descriptor of the launcher.
+void become_task_parent() {
+  const std::string path = base::find_beside("scored-task-parent", {"."});
+  std::array<char, 20> name{"scored-task-parent"};
+  std::array<char*, 2> argv{name.data(), nullptr};
+  std::array<char*, 1> environment{nullptr};
+  dup2(STDIN_FILENO, STDERR_FILENO);
+  fcntl(kSpawnFd, F_SETFD, 0);
+  execve(path.c_str(), argv.data(), environment.data());
+}
+
 // Forks the tasks of one plan. Returns the exit status of the process that does it.
 int serve_plan(int socket, const Plan& plan) {
   auto starter = TaskExecutor::create(plan);
   if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
+  // Processes that a task leaves behind are saved with the tasks.
+  if (plan.can_checkpoint()) become_subreaper();
   while (auto batch = receive(socket)) {
     const bool is_last = batch->request.kind == SpawnRequest::Kind::ForkLast;
     if (!is_last && batch->request.kind != SpawnRequest::Kind::Fork) return 1;
     if (!send(socket, fork_batch(*starter, *batch))) return 1;
+    if (is_last && plan.can_checkpoint()) become_task_parent();
     if (is_last) return 0;
   }
   return 1;

@@ -73,14 +73,18 @@ void TaskTable::reap() {
     siginfo_t info{};
     rusage used{};
     if (!reap_one(info, used)) return;
-    const auto at = running_.find(info.si_pid);
-    add(usage_of(used), at != running_.end());
-    if (at == running_.end()) continue;  // the spawner, or a process that a task left behind
-    const std::uint32_t task = at->second;
-    running_.erase(at);
     const bool exited = info.si_code == CLD_EXITED;
-    end(task, exited ? info.si_status : 0, exited ? 0 : info.si_status);
+    reaped(info.si_pid, exited ? info.si_status : 0, exited ? 0 : info.si_status, usage_of(used));
   }
+}
+
+void TaskTable::reaped(pid_t pid, int code, int signal, const base::Usage& usage) {
+  const auto at = running_.find(pid);
+  if (pid != parent_) add(usage, at != running_.end());
+  if (at == running_.end()) return;  // the spawner, or a process that a task left behind
+  const std::uint32_t task = at->second;
+  running_.erase(at);
+  end(task, code, signal);
 }
 
 // The tasks run at the same time, so their memory is added up. Processes that they left behind may

@@ -28,6 +28,12 @@ class TaskTable {
   // Reaps all ended children, tasks and others. It must be called on SIGCHLD, once no more tasks
   // will be forked.
   void reap();
+
+  // Names scored-task-parent, whose usage contains that of the tasks.
+  void set_parent(pid_t pid) { parent_ = pid; }
+
+  // Takes the end of a process that scored-task-parent has reaped.
+  void reaped(pid_t pid, int code, int signal, const base::Usage& usage);
   // Sends a signal to every running task. A task that has just ended is not an error.
   void signal_all(int signal);
 
@@ -67,6 +73,7 @@ class TaskTable {
   std::vector<Task> tasks_;  // [task]
   std::unordered_map<pid_t, std::uint32_t> running_;
   std::vector<wire::TaskExit> exits_;
+  pid_t parent_ = 0;
   std::size_t ended_count_ = 0;
   base::Usage usage_;
   Ended ended_;

@@ -6,6 +6,7 @@
 #include "base/model/usage.hpp"
 #include "base/os/fd.hpp"
 #include "base/units.hpp"
+#include "proto/checkpoint.pb.h"
 #include "proto/convert/convert.hpp"
 #include "proto/stacks.pb.h"
 #include "proto/transport/connection.hpp"
@@ -17,6 +18,7 @@
 #include "scored/node/network/networks.hpp"
 #include "scored/node/switch/switcher.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +63,9 @@ struct Attempt {
   bool is_finishing = false;           // its end is known, and its epilog runs
   bool has_refused_output = false;     // the head has not asked for it again
   bool reads_stacks = false;           // its shepherd does
+  std::uint8_t checkpoint = 0;         // it may be saved: see launcher::StartRequest
+  bool has_own_ids = false;            // its process ids are those of a namespace
+  std::optional<wire::ShepherdCheckpointed> checkpointed;  // as `stacks`
   std::optional<wire::ShepherdStacksRead> stacks;  // its shepherd's last answer, until it is used
   bool is_unconfirmed = false;  // output was sent that the head may not have received yet
 };

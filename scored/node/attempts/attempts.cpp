@@ -21,6 +21,13 @@ namespace {
 constexpr Duration kReportTimeout = std::chrono::seconds{10};
 constexpr Duration kClearedPeriod = std::chrono::milliseconds{5};
 
+// Returns launcher::StartRequest::checkpoint of the job.
+std::uint8_t checkpoint_of(const std::string& spec) {
+  wire::LaunchSpec parsed;
+  if (!parsed.ParseFromString(spec) || parsed.checkpoint().empty()) return 0;
+  return parsed.restart().empty() ? 1 : 2;
+}
+
 }  // namespace
 
 Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handlers handlers,
@@ -94,6 +101,7 @@ void Attempts::launch(gang::LaunchShepherd order) {
   attempt->cores = order.placed.cores;
   attempt->ranks = ranks_of(order.placed);
   attempt->has_volume = order.placed.scratch > Bytes(0);
+  attempt->checkpoint = checkpoint_of(order.spec);
   parts_.tasks.spawn("run an attempt", run_new(attempt, before, std::move(order)));
 }
 

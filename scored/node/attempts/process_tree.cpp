@@ -81,6 +81,22 @@ std::vector<pid_t> descendants(pid_t pid) {
   return all;
 }
 
+// See proc(5): "NSpid:", then the ids from the outermost namespace to the innermost.
+std::vector<pid_t> outer_ids(pid_t above, const std::vector<pid_t>& inner) {
+  std::vector<pid_t> outer(inner.size(), 0);
+  for (const pid_t process : descendants(above)) {
+    const auto text = read_file(fmt::format("/proc/{}/status", process), kMaxListBytes);
+    const auto at = text ? text->find("NSpid:") : std::string::npos;
+    if (at == std::string::npos) continue;
+    const std::string_view line = std::string_view(*text).substr(at, text->find('\n', at) - at);
+    const auto own = parse_number<pid_t>(line.substr(line.find_last_of(" \t") + 1));
+    for (std::size_t i = 0; own && i < inner.size(); ++i) {
+      if (inner[i] == *own) outer[i] = process;
+    }
+  }
+  return outer;
+}
+
 bool is_ending(pid_t pid) {
   constexpr std::size_t kFlags = 6;
   constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h

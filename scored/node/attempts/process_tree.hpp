@@ -8,6 +8,10 @@
 
 namespace score::node {
 
+// Returns the process ids here of processes below `above` that have these ids in a namespace of
+// their own, in the same order; 0: there is none.
+std::vector<pid_t> outer_ids(pid_t above, const std::vector<pid_t>& inner);
+
 // Returns every living descendant of `pid`, without `pid` itself. The shepherd is a subreaper, so
 // no process that a task forks can leave the tree while the shepherd lives.
 std::vector<pid_t> descendants(pid_t pid);

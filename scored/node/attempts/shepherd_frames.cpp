@@ -173,7 +173,9 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdScratch:
       return on_scratch(attempt, frame);
     case FrameType::ShepherdStacksRead:
-      return on_stacks(attempt, frame);
+      return keep_answer(attempt.stacks, frame);
+    case FrameType::ShepherdCheckpointed:
+      return keep_answer(attempt.checkpointed, frame);
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
@@ -210,11 +212,11 @@ bool ShepherdFrames::on_scratch(Attempt& attempt, const proto::InFrame& frame) {
   return true;
 }
 
-// A late answer, which nothing waits for, is kept until the next one or the attempt's end.
-bool ShepherdFrames::on_stacks(Attempt& attempt, const proto::InFrame& frame) {
-  auto message = proto::parse<wire::ShepherdStacksRead>(frame);
+template <class Message>
+bool ShepherdFrames::keep_answer(std::optional<Message>& place, const proto::InFrame& frame) {
+  auto message = proto::parse<Message>(frame);
   if (!message) return false;
-  attempt.stacks = *std::move(message);
+  place = *std::move(message);
   return true;
 }
 
@@ -232,7 +234,8 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
       if (!message) return false;
       auto started = proto::from_wire(*message);
       if (!started) return false;
-      attempt.tasks = std::move(started->pids);
+      attempt.tasks = attempt.has_own_ids ? outer_ids(attempt.shepherd, started->pids)
+                                          : std::move(started->pids);
       if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
       handlers_.event(attempt.id, gang::ShepherdStarted{});
       return true;

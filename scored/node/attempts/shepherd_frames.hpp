@@ -59,7 +59,10 @@ class ShepherdFrames {
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
   static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
-  static bool on_stacks(Attempt& attempt, const proto::InFrame& frame);
+  // Keeps the answer to a request of this daemon. A late one, which nothing waits for, is kept
+  // until the next one or the attempt's end.
+  template <class Message>
+  static bool keep_answer(std::optional<Message>& place, const proto::InFrame& frame);
   bool note_memory(const Attempt& attempt);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_done(Attempt& attempt, const proto::InFrame& frame);

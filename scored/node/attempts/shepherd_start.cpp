@@ -6,6 +6,7 @@
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "proto/transport/unix_connection.hpp"
+#include "scored/node/attempts/process_tree.hpp"
 #include "scored/privileged/launcher/protocol.hpp"
 
 #include <csignal>
@@ -55,6 +56,9 @@ Error why_not_launched(const Error& error, UserId user) {
     return fail(Errc::NotFound, "user {0} is unknown on this node: see getent passwd {0}",
                 user.value());
   }
+  if (error.context().starts_with("criu") || error.context().starts_with("a launcher of")) {
+    return fail(Errc::Unsupported, "--checkpoint: this node needs {}", error.context());
+  }
   if (is_unknown && error.context().starts_with("scored-")) {  // a helper program of the shepherd
     return fail(Errc::NotFound, "{} is not installed on this node: install the package scored-node",
                 error.context());
@@ -74,6 +78,8 @@ std::string ShepherdStart::socket_of(AttemptId attempt, std::optional<UserId> us
 }
 
 asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::PlacedTasks placed) {
+  const bool may_be_saved = attempt->checkpoint == 0 || parts_.cgroups != nullptr;
+  if (!may_be_saved) co_return fail(Errc::Unsupported, "--checkpoint: this node has no cgroup2");
   auto denied = settings_.devices.denied(placed.generic);
   if (!denied) co_return denied.error();
   if (parts_.cgroups != nullptr) {
@@ -81,7 +87,7 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     if (placed.memory != Bytes(0)) limits.memory = placed.memory;
     limits.processors = placed.cores.empty() ? settings_.cores.processors_of_node()
                                              : settings_.cores.processors_of(placed.cores);
-    limits.has_helpers = placed.scratch > Bytes(0);
+    limits.has_helpers = placed.scratch > Bytes(0) || attempt->checkpoint != 0;
     attempt->memory = limits.memory;
     auto made = parts_.cgroups->make(placed.attempt, limits);
     if (!made) co_return made.error();
@@ -95,12 +101,14 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     places = *std::move(opened);
   }
   places.insert(places.begin(), *std::move(listener));
-  LaunchOrder order{placed.attempt, placed.user, is_low_priority(placed), placed.scratch > Bytes(0),
-                    *std::move(denied)};
+  LaunchOrder order{placed.attempt,          placed.user,
+                    is_low_priority(placed), placed.scratch > Bytes(0),
+                    attempt->checkpoint,     *std::move(denied)};
   auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;
-  attempt->group = launched->group;
+  attempt->has_own_ids = attempt->checkpoint != 0;
+  attempt->group = attempt->has_own_ids ? 0 : launched->group;
   if (auto pidfd = open_pidfd(launched->shepherd)) attempt->pidfd = *std::move(pidfd);
   auto connected = co_await connect(attempt);
   co_return connected;
@@ -127,7 +135,7 @@ asio::awaitable<Result<std::shared_ptr<proto::Connection>>> ShepherdStart::start
   if (!listener) co_return listener.error();
   std::vector<UniqueFd> places;
   places.push_back(*std::move(listener));
-  LaunchOrder order{id, user, settings_.low_priority, false, {}};
+  LaunchOrder order{id, user, settings_.low_priority, false, 0, {}};
   auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), user);
   auto peer = co_await proto::connect_unix(path, kConnectTimeout, connection_limits());
@@ -184,10 +192,11 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
   attempt->cores = found->placed.cores;
   attempt->has_volume = found->placed.scratch > Bytes(0);
   attempt->ranks = ranks_of(found->placed);
-  attempt->tasks = found->pids;
   attempt->reads_stacks = report->reads_stacks();
   attempt->group = static_cast<pid_t>(report->group());
   attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());
+  attempt->has_own_ids = report->group() == 0;
+  attempt->tasks = attempt->has_own_ids ? outer_ids(attempt->shepherd, found->pids) : found->pids;
   if (auto pidfd = open_pidfd(attempt->shepherd)) attempt->pidfd = *std::move(pidfd);
   if (parts_.cgroups == nullptr && attempt->group > 1) ::kill(-attempt->group, SIGCONT);
   co_return found;

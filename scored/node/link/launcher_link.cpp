@@ -31,6 +31,7 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
   request.user = order.user.value();
   request.low_priority = order.low_priority ? 1 : 0;
   request.scratch = order.scratch ? 1 : 0;
+  request.checkpoint = order.checkpoint;
   std::ranges::copy(order.denied, std::begin(request.denied));
   std::vector<int> fds;
   for (const auto& place : places) fds.push_back(place.get());

@@ -3,6 +3,7 @@
 
 #include "scored/node/link/packet_link.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ struct LaunchOrder {
   AttemptId attempt;
   UserId user;
   bool low_priority = false;
-  bool scratch = false;  // the user needs a directory for a volume
+  bool scratch = false;         // the user needs a directory for a volume
+  std::uint8_t checkpoint = 0;  // see launcher::StartRequest
   std::string denied{};  // devices, shorter than launcher::kDeniedBytes; see launcher::StartRequest
 };
 

@@ -42,12 +42,6 @@ bool are_stopped(const StacksParts& parts, const Attempt& attempt) {
   return events && parse_cgroup_events(*events).frozen;
 }
 
-// An attempt that only waits for its turn might continue in the middle.
-bool is_stopped(const StacksParts& parts, const Attempt& attempt) {
-  return gang::is_left_out(parts.agent.plan(), attempt.id, parts.clock.now()) &&
-         are_stopped(parts, attempt);
-}
-
 wire::StacksReply refusal(std::string reason) {
   wire::StacksReply reply;
   reply.set_reason(std::move(reason));
@@ -150,6 +144,12 @@ asio::awaitable<wire::StacksReply> read_one(StacksParts parts, AttemptPtr attemp
 }
 
 }  // namespace
+
+// An attempt that only waits for its turn might continue in the middle.
+bool is_stopped(const StacksParts& parts, const Attempt& attempt) {
+  return gang::is_left_out(parts.agent.plan(), attempt.id, parts.clock.now()) &&
+         are_stopped(parts, attempt);
+}
 
 asio::awaitable<void> answer_stacks(StacksParts parts, wire::StacksRequest request) {
   const auto attempt = parts.attempts.find(AttemptId(request.attempt()));

@@ -19,6 +19,9 @@ struct StacksParts {  // all must outlive the coroutine
   HeadLink& head;
 };
 
+// Returns true if the timetable leaves the attempt out and its tasks stand still.
+[[nodiscard]] bool is_stopped(const StacksParts& parts, const Attempt& attempt);
+
 // Sends the answer, at the latest after request.limit_ns(). What the shepherd says is its user's
 // word: it can only spoil the picture of the user's own job.
 [[nodiscard]] asio::awaitable<void> answer_stacks(StacksParts parts, wire::StacksRequest request);

@@ -20,6 +20,11 @@
 // has ended before B is forked, reads the list and attaches a program to the parent of the tasks'
 // cgroup.
 //
+// An attempt that may be saved gets pid, ipc and mount namespaces of its own: the child runs
+// scored-checkpoint as root, which makes them, and A is process 1 there. C is then
+// scored-checkpoint with two capabilities, and so is B if the tasks are restored from images. A
+// gets the number of the process that waits for it outside, and "restore" if it restores.
+//
 // The user's directory for scratch is made, or found, by scored-scratch-directory, which is also a
 // child of A.
 //
@@ -34,7 +39,7 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 9;
+inline constexpr std::uint32_t kVersion = 10;
 inline constexpr std::size_t kMaxShepherds = 256;
 
 inline constexpr std::size_t kDeniedBytes = 1024;
@@ -46,7 +51,8 @@ struct StartRequest {
   std::uint32_t user = 0;          // numeric user id; must exist on this node
   std::uint16_t low_priority = 0;  // 1: tasks run below the node daemon, if the switcher has no
                                    // real-time priority
-  std::uint16_t scratch = 0;       // 1: with a directory for scratch, and helpers
+  std::uint8_t scratch = 0;        // 1: with a directory for scratch, and helpers
+  std::uint8_t checkpoint = 0;     // 1: it may be saved; 2: also restored; never with scratch
   char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; may be empty
 };
 

@@ -185,6 +185,7 @@ const char* LauncherServer::check(const Launch& launch) const {
   if (!listens) return "no listening socket";
   errno = EINVAL;
   if (launch.request.attempt == 0) return "attempt 0";
+  if (launch.request.checkpoint > 2) return "an unknown kind of checkpoint";
   if (launch.request.denied[kDeniedBytes - 1] != '\0') return "devices without end";
   errno = EPERM;
   if (!may_start(launch.request.user)) return "a user whose jobs it may not start";

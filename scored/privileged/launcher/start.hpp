@@ -1,21 +1,11 @@
 // Starts one attempt: A and B of protocol.hpp, from fork to exec.
 #pragma once
 
-#include "scored/privileged/launcher/protocol.hpp"
+#include "scored/privileged/launcher/child.hpp"
 
 #include <sys/types.h>
 
 namespace score::launcher {
-
-// The numbers below it are those that children use explicitly. Every descriptor of the launcher
-// except 0, 1 and 2 is at least this.
-inline constexpr int kFirstFd = 10;
-
-struct Launch {
-  StartRequest request;
-  int places[kPlaces];   // -1: none
-  const char* shepherd;  // the program
-};
 
 struct StartedShepherd {
   pid_t shepherd = 0;

@@ -1,0 +1,248 @@
+// This module is tested by tests/integration/run/test_checkpoint.py.
+#include "scored/job/checkpoint/job_checkpoint.hpp"
+
+#include "base/errc.hpp"
+#include "base/text.hpp"
+#include "proto/client.pb.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <signal.h>
+#include <sys/stat.h>
+#include <utility>
+
+// The node daemon orders Hold while the job's cgroup is frozen, so the tasks of all nodes are
+// stopped at one moment, and no process can fork. SIGSTOP takes effect when the timetable lets the
+// job run again, before a task executes anything. criu needs the tasks thawed, but not running.
+
+namespace score::shepherd {
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr base::Duration kLook = 5ms;
+constexpr base::Duration kForgotten = 60s;  // without an order the tasks continue
+constexpr std::size_t kMostList = 1U << 20U;
+constexpr std::size_t kMostProcesses = 65'536;
+
+std::vector<std::uint32_t> tasks_on_node(const Plan& plan) {
+  return {plan.prepare.tasks_on_node().begin(), plan.prepare.tasks_on_node().end()};
+}
+
+void add_children(pid_t process, std::vector<pid_t>& all) {
+  std::error_code error;
+  for (fs::directory_iterator at(fmt::format("/proc/{}/task", process), error), end;
+       !error && at != end; at.increment(error)) {
+    const auto text = base::read_file(at->path() / "children", kMostList);
+    if (!text) continue;
+    for (const auto word : base::split(*text, ' ')) {
+      if (const auto pid = base::parse_number<pid_t>(word)) all.push_back(*pid);
+    }
+  }
+}
+
+bool is_stopped(pid_t process) {
+  const auto text = base::read_file(fmt::format("/proc/{}/stat", process), kMostList);
+  if (!text) return true;  // it has ended
+  const auto at = text->rfind(')');
+  return at != text->npos && at + 2 < text->size() &&
+         std::string_view("TtZX").find((*text)[at + 2]) != std::string_view::npos;
+}
+
+// Returns what kind of stream a descriptor is; nothing for files and devices.
+std::optional<CriuClient::Stream> stream_of(int fd) {
+  struct stat info {};
+
+  if (fstat(fd, &info) != 0) return std::nullopt;
+  if (!S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode)) return std::nullopt;
+  return CriuClient::Stream{S_ISSOCK(info.st_mode), info.st_ino, fd};
+}
+
+pid_t last_process_id() {
+  const auto text = base::read_file("/proc/sys/kernel/ns_last_pid", kMostList);
+  return text ? base::parse_number<pid_t>(base::trim(*text)).value_or(0) : 0;
+}
+
+}  // namespace
+
+std::vector<pid_t> processes_below(pid_t root) {
+  std::vector<pid_t> all{root};
+  for (std::size_t i = 0; i < all.size() && all.size() < kMostProcesses; ++i)
+    add_children(all[i], all);
+  return all;
+}
+
+void JobCheckpoint::opened(std::uint32_t task, std::span<const base::UniqueFd> fds) {
+  for (std::uint32_t slot = 0; slot < fds.size(); ++slot) {
+    const auto stream = stream_of(fds[slot].get());
+    if (stream) streams_.push_back({task, slot, {stream->is_socket, stream->inode, -1}});
+  }
+}
+
+// ---- orders
+
+void JobCheckpoint::order(const wire::ShepherdCheckpoint& order) {
+  if (is_busy_) {
+    wire::ShepherdCheckpointed busy;
+    busy.set_tag(order.tag());
+    busy.set_reason("criu is still at work");
+    return parts_.answer(busy);
+  }
+  order_ = order;
+  parts_.loop.cancel(std::exchange(timer_, 0));
+  switch (order.step()) {
+    case wire::HOLD:
+      return hold();
+    case wire::SAVE:
+      return save();
+    case wire::COMPLETE: {
+      // Fields of concatenated messages are merged.
+      wire::Submit specified;
+      *specified.mutable_spec() = parts_.plan.spec;
+      const auto done = set().complete(tasks_on_node(parts_.plan),
+                                       order.submission() + specified.SerializeAsString());
+      return reply(done ? std::string() : done.error().message());
+    }
+    case wire::GO_ON:
+      go_on();
+      return reply({});
+    case wire::ABANDON:
+      set().abandon(parts_.plan.prepare.node_index());
+      go_on();
+      return reply({});
+    case wire::END:
+      signal_all(SIGKILL);
+      return reply({});
+    default:
+      return reply("unknown step");
+  }
+}
+
+// The name comes from the head, and must not lead elsewhere.
+ImageSet JobCheckpoint::set() const {
+  std::string name = order_.set();
+  std::ranges::replace(name, '/', '_');
+  return ImageSet(fmt::format("{}/job_{}/{}", parts_.plan.spec.checkpoint(), parts_.plan.spec.job(),
+                              name.starts_with('.') ? "set" : name));
+}
+
+void JobCheckpoint::reply(const std::string& reason, std::uint64_t bytes) {
+  wire::ShepherdCheckpointed answer;
+  answer.set_tag(order_.tag());
+  answer.set_reason(reason);
+  answer.set_image_bytes(bytes);
+  if (order_.step() == wire::COMPLETE) answer.set_directory(set().directory());
+  parts_.answer(answer);
+}
+
+void JobCheckpoint::signal_all(int signal) const {
+  const pid_t parent = parts_.parent();
+  if (parent <= 1) return;
+  for (const pid_t process : processes_below(parent)) kill(process, signal);
+}
+
+void JobCheckpoint::hold() {
+  if (auto why = parts_.why_not(); !why.empty()) return reply(why);
+  signal_all(SIGSTOP);
+  timer_ = parts_.loop.after(kForgotten, [this] { go_on(); });
+  reply({});
+}
+
+void JobCheckpoint::go_on() {
+  timer_ = 0;
+  signal_all(SIGCONT);
+}
+
+void JobCheckpoint::save() {
+  if (auto why = parts_.why_not(); !why.empty()) return reply(why);
+  save_when_stopped(order_.tag(), base::monotonic_now() + base::Duration(order_.limit_ns()) / 2);
+}
+
+void JobCheckpoint::save_when_stopped(std::uint64_t tag, base::TimePoint deadline) {
+  if (tag != order_.tag()) return;
+  if (std::ranges::all_of(processes_below(parts_.parent()), is_stopped)) return run_criu();
+  if (base::monotonic_now() > deadline) return reply("its processes were not stopped in time");
+  timer_ = parts_.loop.after(kLook, [this, tag, deadline] { save_when_stopped(tag, deadline); });
+}
+
+NodeImage JobCheckpoint::describe() const {
+  NodeImage image;
+  image.parent = parts_.parent();
+  image.last = last_process_id();
+  image.tasks = parts_.tasks();
+  image.streams = streams_;
+  image.script = parts_.plan.prepare.script_path();
+
+  struct stat info {};
+
+  if (stat(fmt::format("/proc/{}/fd/4", image.parent).c_str(), &info) == 0) {
+    image.streams.push_back({NodeImage::kOfParent, 0, {true, info.st_ino, -1}});
+  }
+  return image;
+}
+
+void JobCheckpoint::run_criu() {
+  const auto directory = set().make_node(parts_.plan.prepare.node_index());
+  if (!directory) return reply(directory.error().message());
+  std::vector<CriuClient::Stream> streams;
+  for (const auto& one : describe().streams) streams.push_back(one.stream);
+  is_busy_ = true;
+  parts_.criu.save(directory->get(), parts_.parent(), streams,
+                   [this](const base::Status& status) { saved(status); });
+}
+
+void JobCheckpoint::saved(const base::Status& status) {
+  is_busy_ = false;
+  timer_ = parts_.loop.after(kForgotten, [this] { go_on(); });
+  const std::uint32_t index = parts_.plan.prepare.node_index();
+  if (!status) {
+    const auto why = set().error_of(index, "save.log");
+    return reply(why.empty() ? status.error().message() : "criu: " + why);
+  }
+  const auto bytes = set().finish_node(index, describe());
+  reply(bytes ? std::string() : bytes.error().message(), bytes ? *bytes : 0);
+}
+
+// ---- restore
+
+base::Result<NodeImage> JobCheckpoint::check(const Plan& plan) {
+  return ImageSet(plan.spec.restart()).check_node(plan.prepare.node_index(), tasks_on_node(plan));
+}
+
+void JobCheckpoint::restore(const Plan& plan, const NodeImage& image, CriuClient& criu,
+                            const Open& open, base::UniqueFd parent_end,
+                            const CriuClient::Done& done) {
+  const ImageSet set(plan.spec.restart());
+  const std::uint32_t index = plan.prepare.node_index();
+  const auto directory = set.open_node(index);
+  if (!directory) return done(directory.error());
+  std::vector<base::UniqueFd> kept;
+  std::vector<CriuClient::Stream> streams;
+  for (std::uint32_t task = 0; task < image.tasks.size(); ++task) {
+    auto fds = open(task);
+    if (!fds) return done(fds.error());
+    for (const auto& saved : image.streams) {
+      if (saved.task != task || saved.slot >= fds->size()) continue;
+      const int fd = (*fds)[saved.slot].get();
+      const auto now = stream_of(fd);
+      if (now && now->is_socket == saved.stream.is_socket)
+        streams.push_back({now->is_socket, saved.stream.inode, fd});
+    }
+    for (auto& fd : *fds) kept.push_back(std::move(fd));
+  }
+  for (const auto& saved : image.streams) {
+    if (saved.task == NodeImage::kOfParent)
+      streams.push_back({true, saved.stream.inode, parent_end.get()});
+  }
+  criu.restore(directory->get(), image.last, streams, [set, index, done](const auto& status) {
+    const auto why = status ? std::string() : set.error_of(index, "restore.log");
+    if (why.empty()) return done(status);
+    done(base::fail(base::Errc::Unsupported, "criu: {}", why));
+  });
+}
+
+}  // namespace score::shepherd

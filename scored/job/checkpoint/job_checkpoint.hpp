@@ -1,0 +1,77 @@
+#pragma once
+// Saves the tasks of this node in the steps that the node daemon orders (docs/adr/0134), and
+// restores them. The tasks are stopped by SIGSTOP between the first and the last step; if no order
+// comes for a minute, they continue.
+
+#include "proto/checkpoint.pb.h"
+#include "scored/job/checkpoint/criu_client.hpp"
+#include "scored/job/checkpoint/image_set.hpp"
+#include "scored/job/plan/plan.hpp"
+#include "scored/job/tasks/task_table.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace score::shepherd {
+
+class JobCheckpoint {
+ public:
+  struct Parts {  // all must outlive this object, except the functions
+    EventLoop& loop;
+    const Plan& plan;
+    CriuClient& criu;
+    std::function<pid_t()> parent;              // scored-task-parent; 0: none yet
+    std::function<std::vector<pid_t>()> tasks;  // [task]; 0: ended
+    std::function<std::string()> why_not;       // why they cannot be saved now; empty: they can
+    std::function<void(const wire::ShepherdCheckpointed&)> answer;
+  };
+
+  explicit JobCheckpoint(Parts parts) : parts_(std::move(parts)) {}
+
+  ~JobCheckpoint() { parts_.loop.cancel(timer_); }
+
+  JobCheckpoint(const JobCheckpoint&) = delete;
+  JobCheckpoint& operator=(const JobCheckpoint&) = delete;
+
+  // Notes the descriptors with which a task begins.
+  void opened(std::uint32_t task, std::span<const base::UniqueFd> fds);
+
+  void order(const wire::ShepherdCheckpoint& order);
+
+  // ---- restore
+
+  // Checks the set of a plan that restores. Errors: as ImageSet::check_node().
+  static base::Result<NodeImage> check(const Plan& plan);
+
+  // Restores the tasks, stopped, with the descriptors of `open`, each of which is closed then.
+  // `parent_end` becomes the socket of scored-task-parent. `done` is called once.
+  using Open = std::function<base::Result<std::vector<base::UniqueFd>>(std::uint32_t task)>;
+  static void restore(const Plan& plan, const NodeImage& image, CriuClient& criu, const Open& open,
+                      base::UniqueFd parent_end, const CriuClient::Done& done);
+
+ private:
+  void hold();
+  void save();
+  void save_when_stopped(std::uint64_t tag, base::TimePoint deadline);
+  void run_criu();
+  void saved(const base::Status& status);
+  void go_on();
+  void reply(const std::string& reason, std::uint64_t bytes = 0);
+  void signal_all(int signal) const;
+  [[nodiscard]] ImageSet set() const;
+  [[nodiscard]] NodeImage describe() const;
+
+  Parts parts_;
+  std::vector<NodeImage::Stream> streams_;
+  wire::ShepherdCheckpoint order_;  // the last one
+  bool is_busy_ = false;            // criu runs
+  EventLoop::TimerId timer_ = 0;
+};
+
+// Returns the processes of the tree, with its root first.
+std::vector<pid_t> processes_below(pid_t root);
+
+}  // namespace score::shepherd
