@@ -28,6 +28,7 @@ import idle  # noqa: E402
 import io_cases  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
+import memory_turns  # noqa: E402
 import mpi_cases  # noqa: E402
 import paper_figures  # noqa: E402
 import plot  # noqa: E402
@@ -81,7 +82,13 @@ def parse():
     gang.add_argument('--fill', type=arguments.some_of(fill.PARTS), nargs='?', const=fill.DEFAULT_PARTS, metavar='PART[,PART...]',
                       help='measure the gain of jobs that use the processor time left by the gang in turn; parts: '
                       f'{",".join(fill.PARTS)} (all but irregular)')
-    gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
+    gang.add_argument('--memory', type=arguments.some_of(memory_turns.PARTS), nargs='?', const=memory_turns.PARTS, metavar='PART[,PART...]',
+                      help='measure jobs that do not fit in memory together, and the memory of jobs that are held; parts: '
+                      f'{",".join(memory_turns.PARTS)} (all); needs root, for its swap')
+    gang.add_argument('--bytes', type=arguments.size(16 << 20, 1 << 40), default=64 << 20, metavar='SIZE',
+                      help='memory of a job on each node with --memory (64M)')
+    gang.add_argument('--swap', choices=('file', 'zram'), default='file', help='swap that --memory makes (file)')
+    gang.add_argument('--times', type=positive, metavar='N', help='wake-ups of a job with --idle (20); rounds with --memory (4)')
     report.add_options(gang)
     figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM compared with bare devices and TCP, faults, memory')
@@ -100,7 +107,7 @@ def parse():
         replay.settle(replayed, options)
     if options.kind == 'gang':
         check(gang, options)
-    if options.kind == 'gang' and options.plot and not options.fill:
+    if options.kind == 'gang' and options.plot and not options.fill and not options.memory:
         plot.check()
     if options.kind == 'cosmo' and options.plot and not plot.is_own(options.plot):
         plot.check()
@@ -115,10 +122,14 @@ def check(parser, options):
         parser.error('either --figure11 or --sweep')
     if options.nodes and len(options.nodes) > 1 and not options.figure11:
         parser.error('more than one number of nodes needs --figure11')
-    if options.plot and not options.fill and not with_kernels:
-        parser.error('--plot needs --figure11, --sweep or --fill')
-    if options.fill and options.plot and not plot.is_own(options.plot):
-        parser.error('--plot with --fill writes SVG: use a name that ends in .svg')
+    if options.times is None:
+        options.times = 4 if options.memory else 20
+    if options.memory and (refusal := memory_turns.refusal(options)):
+        parser.error(refusal)
+    if options.plot and not options.fill and not options.memory and not with_kernels:
+        parser.error('--plot needs --figure11, --sweep, --fill or --memory')
+    if (options.fill or options.memory) and options.plot and not plot.is_own(options.plot):
+        parser.error('--plot with --fill or --memory writes SVG: use a name that ends in .svg')
     if options.pairs is None:
         options.pairs = 6
     if with_kernels and options.nodes is None:
@@ -275,6 +286,8 @@ def main():
         return idle.run(options, Case)
     if options.fill:
         return fill.run(options, Case)
+    if options.memory:
+        return memory_turns.run(options, Case)
     if options.figure11 or options.sweep:
         return figure11.run(options, Case)
     return run_all(options) if options.nodes is None else run_one(options)

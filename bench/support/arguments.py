@@ -53,6 +53,17 @@ def real(least, most):
     return read
 
 
+def size(least, most):
+    """Bytes, as in "512M"."""
+    def read(text):
+        digits, end = text.rstrip('KMGT'), text[len(text.rstrip('KMGT')):]
+        value = int(digits) << 10 * ('', 'K', 'M', 'G', 'T').index(end) if digits.isascii() and digits.isdigit() and len(end) < 2 else -1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a size from {least >> 20}M to {most >> 30}G")
+        return value
+    return read
+
+
 def some_of(known):
     def read(text):
         parts = text.split(',')

@@ -15,7 +15,7 @@ OK, MISSED, INCONCLUSIVE = 'ok', 'MISSED', 'inconclusive'
 STATUS = {OK: 0, MISSED: 1, INCONCLUSIVE: 2}  # exit status; a bound that is certainly missed counts more than one that may be
 KEPT = 'scored.bench.kept/1'
 # Options that choose what is printed, or which parts are measured. All others change the results of a part.
-NOT_OF_A_RESULT = {'json', 'csv', 'plot', 'resume', 'parts', 'idle', 'fill', 'figures'}
+NOT_OF_A_RESULT = {'json', 'csv', 'plot', 'resume', 'parts', 'idle', 'fill', 'memory', 'figures'}
 ADVICE = 'inconclusive: the interval includes the bound; measure more on a quiet machine: docs/guide/measuring.md'
 HERE = pathlib.Path(__file__).resolve().parent
 
