@@ -19,9 +19,10 @@ class VainPolls {
   static constexpr std::uint64_t kFirstPauseUs = 5'000;  // before a call is looked up and watched
   static constexpr std::uint64_t kLongestPauseUs = 160'000;  // if calls return again and again
   static constexpr std::uint64_t kVainUs = 10'000;  // of processor time that make polls vain
-  // A look is long if it took kFactor times the least time, and more: kSlackUs, and kSwitchUs for
-  // each time that others had the processor, after which its caches are cold. MPI libraries yield
-  // it often. After kLongLooks in a row the thread works between its polls.
+  // A look is long if it took kFactor times the least time in this call and kSlackUs more, or a
+  // microsecond per poll. It may take kSwitchUs more for each time that others had the processor,
+  // after which its caches are cold. MPI libraries yield it often. After kLongLooks in a row the
+  // thread works between its polls.
   static constexpr std::uint64_t kFactor = 3, kSlackUs = 100, kSwitchUs = 50;
   static constexpr int kLongLooks = 8;
 
@@ -39,7 +40,8 @@ class VainPolls {
   Answer look(std::uint64_t now_us, std::uint64_t used_us, std::uint64_t switches) {
     const Reading before = std::exchange(last_, {now_us, used_us, switches});
     look_us_ = is_new_ ? 0 : used_us - before.used_us;
-    most_us_ = kFactor * least_us_ + kSlackUs + kSwitchUs * (switches - before.switches);
+    most_us_ = std::min<std::uint64_t>(kFactor * least_us_ + kSlackUs, kPolls) +
+               kSwitchUs * (switches - before.switches);
     if (is_new_) {
       is_new_ = false;
       next_us_ = now_us + pause_us_;
@@ -52,6 +54,7 @@ class VainPolls {
 
   void watching() {
     is_watching_ = true;
+    least_us_ = look_us_;  // each function has a loop of its own
     vain_us_ = owed_us_ = 0;
     long_looks_ = 0;
   }
