@@ -35,7 +35,9 @@ int FileUses::hold(std::string_view ids, std::uint64_t client, std::int64_t now)
 bool FileUses::must_keep(const Request& request, FileId id, std::uint64_t client,
                          std::int64_t now) const {
   if ((request.flags & kForwarded) != 0) return (request.flags & kKept) != 0;
-  const std::uint64_t remover = (request.flags & kPurge) != 0 ? 0 : client;
+  // A client that replaces a name may be about to open the old file in a different thread.
+  const bool is_replaced = request.op == Op::Remove && (request.flags & kNameless) == 0;
+  const std::uint64_t remover = is_replaced ? 0 : client;
   return nameless_.is_needed(id, remover, now);
 }
 
