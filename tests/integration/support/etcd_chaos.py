@@ -5,6 +5,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import time
 
 from cluster import wait_until
 from etcd_members import EtcdMembers, use_etcd
@@ -34,6 +35,16 @@ class EtcdFaults(Faults):
     def __init__(self, *parts, members):
         super().__init__(*parts)
         self.members = members
+
+    def wait_ready(self):
+        """Also waits until etcd has the mark that the other head has every change. A head in charge that is lost before leaves
+        nobody who knows that."""
+        while True:
+            super().wait_ready()
+            self.members.wait_healthy()
+            time.sleep(1)  # several renewals
+            if self.is_ready():
+                return
 
     def any_members(self):
         return self.chance.sample(self.members.members, self.chance.choice((1, 1, 1, 2, 3)))
