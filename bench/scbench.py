@@ -16,10 +16,11 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / folder) for folder in ('api', 'gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
+sys.path[:0] = [str(HERE / folder) for folder in ('api', 'checkpoint', 'gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
 
 import api_cases  # noqa: E402
 import arguments  # noqa: E402
+import checkpoint_cases  # noqa: E402
 import control  # noqa: E402
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
@@ -98,6 +99,7 @@ def parse():
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
     api_cases.add_options(kinds.add_parser('api', help='the HTTP API of one head: submissions, a page of a long list, clients that follow outputs'))
+    checkpoint_cases.add_options(kinds.add_parser('checkpoint', help='a job that is saved and restarted: how long it stands still, what others lose'))
     control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
     io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server compared with system calls on the same disk'))
     replayed = kinds.add_parser('replay', help='a workload log as real jobs, in compressed time, compared with the prediction of scsim')
@@ -271,6 +273,8 @@ def main():
         return load.run(options)
     if options.kind == 'api':
         return api_cases.run(options)
+    if options.kind == 'checkpoint':
+        return checkpoint_cases.run(options)
     if options.kind == 'io':
         return io_cases.run_io(options, Case)
     if options.kind == 'replay':
