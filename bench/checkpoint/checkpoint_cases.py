@@ -44,7 +44,7 @@ class Ranks:
         self.cluster, self.folder, self.ranks = cluster, folder / name, ranks
         self.folder.mkdir()
         (folder / 'rank.py').write_text(RANK)
-        self.job = cluster.submit('-N', nodes, '-n', ranks, *words, 'python3', folder / 'rank.py', self.folder, megabytes, pause)
+        self.job = cluster.submit('-N', nodes, '-n', ranks, '-o', folder / 'out', *words, 'python3', folder / 'rank.py', self.folder, megabytes, pause)
         wait_until(lambda: all(self.counts()))
 
     def counts(self):
