@@ -1,6 +1,7 @@
 """A change of names, or an append, is made once though servers are killed before they have answered."""
 import os
 import threading
+import time
 
 import pytest
 from test_replicas import wait_in_sync
@@ -64,7 +65,8 @@ def test_changes_of_names(servers):
     run_amid_kills(servers, work)
     client = Client(servers.file)
     assert client.names() == []
-    assert client.space().files == 1, 'the root directory'
+    while client.space().files > 1:  # the root directory; removed files stay while a client that was cut off may have them open
+        time.sleep(0.1)
     client.close()
 
 

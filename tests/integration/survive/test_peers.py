@@ -53,8 +53,8 @@ def launcher_request():
     constant = {name: int(value, 0) for name, value in re.findall(r'constexpr std::uint32_t (kMagic|kVersion) = (\w+);', text)}
     bytes_of = dict(re.findall(r'constexpr std::size_t (\w+) = (\d+);', text))
     body = text[text.index('struct StartRequest {'):text.index('};', text.index('struct StartRequest {'))]
-    fields = re.findall(r'^\s+(std::uint16_t|std::uint32_t|std::uint64_t|char) (\w+)(?:\[(\w+)\])? = ', body, re.M)
-    sizes = {'std::uint16_t': 'H', 'std::uint32_t': 'I', 'std::uint64_t': 'Q'}
+    fields = re.findall(r'^\s+(std::uint8_t|std::uint16_t|std::uint32_t|std::uint64_t|char) (\w+)(?:\[(\w+)\])? = ', body, re.M)
+    sizes = {'std::uint8_t': 'B', 'std::uint16_t': 'H', 'std::uint32_t': 'I', 'std::uint64_t': 'Q'}
     layout = '=' + ''.join(sizes.get(kind) or bytes_of[length] + 's' for kind, _, length in fields)
     return constant['kMagic'], constant['kVersion'], layout, {name: b'' if kind == 'char' else 0 for kind, name, _ in fields}
 
@@ -69,7 +69,7 @@ def launch(number):
 
 
 def packet(chance):
-    values = {name: chance.choice((0, 0, 1, 2, 2**16 - 1)) for name in FIELDS}
+    values = {name: chance.choice((0, 0, 1, 2, 2**8 - 1)) for name in FIELDS}
     values |= {'magic': MAGIC, 'version': VERSION, 'user': chance.choice((NOBODY, NOBODY, 4000000000, 54321)),
                'attempt': chance.choice((0, 1, 256, 257, 2**63))}
     values['denied'] = chance.choice((b'', b'', b'c1:3', b'c1:3 b7:*', b'c' * 2000, b'../x', b'c-1:9999999999', chance.randbytes(60)))
