@@ -19,19 +19,25 @@ std::string_view plain(std::string_view function) {
   return function;
 }
 
+// A function of PM's C interface may be left out of the stack, since it calls the class as its last
+// step.
+bool is_call(std::string_view function, std::string_view call) {
+  const bool is_within_pm = call.starts_with("pm_") && function.starts_with("score::pm::");
+  return is_within_pm || plain(function) == plain(call);
+}
+
 std::set<std::uint32_t> ranks_of(std::string_view list) {
   auto ranks = proto::parse_ranks(list, limits::kMaxTasksPerJob);
   return ranks ? *std::move(ranks) : std::set<std::uint32_t>();
 }
 
-// Returns 1 + index of the outermost frame of a function on the way to the frame `end`, counted
+// Returns 1 + index of the outermost frame of a call on the way to the frame `end`, counted
 // likewise; 0: none.
-std::size_t find_outermost(const wire::StackTree& tree, std::size_t end,
-                           std::string_view function) {
+std::size_t find_outermost(const wire::StackTree& tree, std::size_t end, std::string_view call) {
   std::size_t found = 0;
   for (std::size_t at = end; at != 0;) {
     const auto& frame = tree.frames(static_cast<int>(at - 1));
-    if (plain(frame.function()) == plain(function)) found = at;
+    if (is_call(frame.function(), call)) found = at;
     at = frame.parent() < at ? frame.parent() : 0;
   }
   return found;

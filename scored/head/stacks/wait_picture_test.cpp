@@ -13,6 +13,7 @@ using Stack = std::vector<proto::StackFrame>;
 struct Job {
   Stack first{{"main", "a.c:9"}, {"MPI_Recv", "libmpi.so"}, {"poll", "libc.so"}};
   Stack second{{"main", "a.c:12"}, {"PMPI_Barrier", "libmpi.so"}};
+  const char* first_call = "MPI_Recv";
   std::uint32_t received = 0;
   std::string problem;
 
@@ -23,7 +24,7 @@ struct Job {
     if (!problem.empty()) tree.add_problem(1, problem);
     wire::Stacks stacks;
     *stacks.mutable_tree() = tree.to_wire(proto::StackTree::kMaxJobBytes);
-    for (const auto* call : {"MPI_Recv", "MPI_Barrier"}) {
+    for (const auto* call : {first_call, "MPI_Barrier"}) {
       auto& state = *stacks.add_states();
       state.set_rank(static_cast<std::uint32_t>(stacks.states_size() - 1));
       state.set_waits(true);
@@ -49,6 +50,15 @@ TEST(WaitPicture, OtherCallerIsProgress) {
   job.second.front().place = "a.c:14";
   EXPECT_TRUE(job.picture().is_still());
   EXPECT_NE(job.picture(), before);
+}
+
+TEST(WaitPicture, ClassOfPmStandsForItsFunction) {
+  Job job;
+  job.first_call = "pm_wait";
+  EXPECT_FALSE(job.picture().is_still());
+  job.first = {
+      {"main", "a.c:9"}, {"score::pm::Endpoint::wait(long)", "libpm.so"}, {"ppoll", "libc.so"}};
+  EXPECT_TRUE(job.picture().is_still());
 }
 
 TEST(WaitPicture, RankOutsideItsCallIsNotStill) {
