@@ -35,7 +35,7 @@ class MemoryTurns {
   // Forgets what was granted and planned.
   void clear();
 
-  // Returns when the next turn ends for which a job waits.
+  // Returns the time at which the next turn ends that a job waits for.
   [[nodiscard]] std::optional<TimePoint> next_time() const { return next_; }
 
  private:

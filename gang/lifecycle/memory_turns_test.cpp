@@ -13,7 +13,7 @@ namespace {
 using base::MemoryShare;
 
 struct TurnsBench : Bench {
-  // The nodes of a job write or read its memory since then.
+  // Says since when the nodes of a job write or read its memory.
   struct Paging {
     Residence residence = Residence::InMemory;
     TimePoint since{};

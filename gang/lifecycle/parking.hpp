@@ -34,12 +34,13 @@ class Parking {
   // Checks whether a suspended job may continue. Errors: TooLarge, one line for the user, if other
   // jobs have its memory.
   [[nodiscard]] base::Result<void> check_resume(const Job& job) const;
+
   // The tasks of a job exist on a node, so it may be parked from now on.
   void begun() { planned_.first = SIZE_MAX; }
 
   // Has the memory of a job that continues read back, if it is not there.
   void resumed(Job& job, Step& step);
-  // Parks and returns jobs. Must precede Placer::place_waiting().
+  // Parks and returns jobs. It must precede Placer::place_waiting().
   void settle(Step& step);
 
   // Returns when settle() has something to do although nothing has happened.

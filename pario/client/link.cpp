@@ -1,6 +1,6 @@
 #include "pario/client/link.hpp"
 
-#include "pario/core/file_locks.hpp"
+#include "pario/core/waits/file_locks.hpp"
 
 #include <algorithm>
 #include <array>

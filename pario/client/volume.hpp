@@ -5,7 +5,7 @@
 #pragma once
 
 #include "pario/client/link.hpp"
-#include "pario/core/file_locks.hpp"
+#include "pario/core/waits/file_locks.hpp"
 
 #include <atomic>
 #include <memory>
@@ -83,8 +83,8 @@ class Volume {
   // Reports to a server the files with this home that are open here, so that it keeps those that
   // are removed. Call this every 2 s; it also keeps the locks of this client.
   void hold(std::uint32_t server, std::vector<FileId> files);
-  // Sets, removes or tests a lock; `mode` has the bits of core/file_locks.hpp. EAGAIN: another lock
-  // is in the way.
+  // Sets, removes or tests a lock; `mode` has the bits of core/waits/file_locks.hpp. EAGAIN:
+  // another lock is in the way.
   int lock(FileId id, std::uint32_t mode, const LockRequest& wanted, FileLock* found = nullptr);
 
   // Removes a file that the keeper has kept, unless it has a name again.

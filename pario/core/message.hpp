@@ -84,7 +84,7 @@ enum class Op : std::uint16_t {
   MakeFile = 51,  // a regular file with `mode` without a name, here
   // Between nodes (docs/adr/0137).
   Hold = 53,  // data: numbers of files that the client `number` has open; see core/nameless.hpp
-  Lock = 55,  // of id: data is a LockRequest; see core/file_locks.hpp
+  Lock = 55,  // of id: data is a LockRequest; see core/waits/file_locks.hpp
   Last = Lock,
 };
 

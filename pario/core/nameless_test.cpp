@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr FileId kNameless = make_id(5, 0);
 
-TEST(NamelessFiles, FileIsKeptWhileAnotherClientMayOpenIt) {
+TEST(NamelessFiles, FileIsKeptForOtherClients) {
   NamelessFiles files;
   EXPECT_FALSE(files.is_needed(kNameless, 1, 0));
   files.asked(kNameless, 1, false, 0);
@@ -23,7 +23,7 @@ TEST(NamelessFiles, FileIsKeptWhileAnotherClientMayOpenIt) {
   EXPECT_TRUE(files.expired(10, NamelessFiles::kAskedNs).empty());
 }
 
-TEST(NamelessFiles, ClientThatIsAboutToOpenKeepsItsOwnFile) {
+TEST(NamelessFiles, OpeningClientKeepsItsOwnFile) {
   NamelessFiles files;
   files.asked(kNameless, 1, true, 0);
   EXPECT_TRUE(files.is_needed(kNameless, 1, kSecond));

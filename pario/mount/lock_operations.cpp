@@ -34,7 +34,7 @@ class LockOwners {
     friend auto operator<=>(const Owner&, const Owner&) = default;
   };
 
-  // `handle`: the open file through which the lock was taken.
+  // `handle` is the open file through which the lock was taken.
   void add(const Owner& owner, std::uint64_t handle) {
     const std::scoped_lock lock(mutex_);
     owners_[owner] = handle;

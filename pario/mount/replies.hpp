@@ -47,7 +47,7 @@ class DirectoryGroups {
  public:
   // Does nothing for other types.
   void note(const FileStatus& status);
-  // Sets the group of a new file or directory to that of its parent if that is a setgid directory.
+  // A new file or directory gets the group of its parent if that is a setgid directory.
   int inherit(Volume& volume, FileId parent, FileStatus& made);
 
  private:

@@ -2,7 +2,7 @@
 // access to data.
 #pragma once
 
-#include "pario/core/rank_barriers.hpp"
+#include "pario/core/waits/rank_barriers.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/parts.hpp"
 #include "pario/store/leases.hpp"

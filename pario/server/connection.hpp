@@ -4,8 +4,8 @@
 #pragma once
 
 #include "pario/server/io/ring.hpp"
+#include "pario/server/io/session.hpp"
 #include "pario/server/io/transfer.hpp"
-#include "pario/server/session.hpp"
 
 #include <array>
 #include <cstdint>

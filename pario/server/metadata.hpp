@@ -2,7 +2,7 @@
 // removes the data of take_removals(), then sends the answers.
 #pragma once
 
-#include "pario/server/file_uses.hpp"
+#include "pario/server/io/file_uses.hpp"
 #include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
 #include "pario/store/trees.hpp"

@@ -228,7 +228,7 @@ TEST_F(MetadataTest, ReservesSpaceForAppends) {
   EXPECT_EQ(run({.op = Op::Reserve, .id = id, .number = kMaxOffset, .other = 0}), EFBIG);
 }
 
-TEST_F(MetadataTest, FileThatAnotherClientUsesIsKeptWithoutName) {
+TEST_F(MetadataTest, FileInUseElsewhereIsKeptWithoutName) {
   const FileId id = create("a");
   EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}, 2), 0);
   EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
@@ -247,14 +247,14 @@ TEST_F(MetadataTest, FileThatAnotherClientUsesIsKeptWithoutName) {
   EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), ENOENT);
 }
 
-TEST_F(MetadataTest, FileThatOnlyItsRemoverUsedIsRemovedAtOnce) {
+TEST_F(MetadataTest, FileOfItsRemoverIsRemovedAtOnce) {
   const FileId id = create("a");
   EXPECT_EQ(run({.op = Op::GetAttributes, .flags = kOpened, .id = id}), 0);
   EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
   EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
 }
 
-TEST_F(MetadataTest, FileThatItsRemoverIsAboutToOpenIsKept) {
+TEST_F(MetadataTest, FileThatItsRemoverOpensIsKept) {
   const FileId id = create("a");
   EXPECT_EQ(run({.op = Op::Lookup, .flags = kWillOpen, .id = kRootId, .name = "a"}), 0);
   EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);

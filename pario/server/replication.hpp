@@ -4,7 +4,7 @@
 
 #include "pario/core/range_gate.hpp"
 #include "pario/core/replica.hpp"
-#include "pario/server/forwarder.hpp"
+#include "pario/server/io/forwarder.hpp"
 #include "pario/server/io/peers.hpp"
 #include "pario/server/metadata.hpp"
 #include "pario/server/transaction_requests.hpp"

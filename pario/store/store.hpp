@@ -3,8 +3,8 @@
 // pages are in the kernel's cache; fsync(2) of fd() puts them on the disk (docs/adr/0081).
 #pragma once
 
-#include "pario/core/file_locks.hpp"
 #include "pario/core/message.hpp"
+#include "pario/core/waits/file_locks.hpp"
 
 #include <cstdint>
 #include <functional>

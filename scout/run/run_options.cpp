@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 namespace score::scout {
-
 namespace {
 
 void add_size_options(CLI::App& app, RunOptions& options) {

@@ -1,4 +1,4 @@
-#include "pario/core/rank_barriers.hpp"
+#include "pario/core/waits/rank_barriers.hpp"
 
 #include <gtest/gtest.h>
 

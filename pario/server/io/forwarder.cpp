@@ -1,4 +1,4 @@
-#include "pario/server/forwarder.hpp"
+#include "pario/server/io/forwarder.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -1,4 +1,4 @@
-#include "pario/server/file_uses.hpp"
+#include "pario/server/io/file_uses.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "pario/server/session.hpp"
+#include "pario/server/io/session.hpp"
 
 #include <cerrno>
 #include <ctime>

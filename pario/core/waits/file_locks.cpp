@@ -1,4 +1,4 @@
-#include "pario/core/file_locks.hpp"
+#include "pario/core/waits/file_locks.hpp"
 
 #include <algorithm>
 #include <cerrno>
