@@ -39,10 +39,9 @@ class OpenFiles final : public OpenFileTracker {
 
 OpenFiles& open_files();
 
-// A RepeatedOpens knows the threads whose open(2) was answered with ESTALE, because the file of the
-// name that the kernel remembered is gone. The kernel then looks the name up and opens the file
-// again in the same system call; if that file has lost its name in between, it is opened without
-// one.
+// This class remembers threads whose open(2) was answered with ESTALE, because the file of the name
+// that the kernel remembered is gone. The kernel then looks the name up and opens the file again in
+// the same system call; if that file has lost its name in between, it is opened without one.
 class RepeatedOpens {
  public:
   // After a refused open, the next one of the thread is in the same system call. A refused request

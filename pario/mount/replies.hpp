@@ -47,7 +47,7 @@ class DirectoryGroups {
  public:
   // Does nothing for other types.
   void note(const FileStatus& status);
-  // A new file or directory gets the group of its parent if that is a setgid directory.
+  // A file in a setgid directory gets the group of the directory.
   int inherit(Volume& volume, FileId parent, FileStatus& made);
 
  private:
