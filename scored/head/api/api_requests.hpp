@@ -43,7 +43,7 @@ struct JobEventsRequest {
       0;  // only later lines of the history; the id of the last one that came
 };
 
-// What a job used over time.
+// ProfileRequest asks what a job used over time.
 struct ProfileRequest {
   std::uint64_t job = 0;
   bool as_csv = false;
