@@ -2,7 +2,7 @@
 
 Clients keep their connections and read only what they need of a response, so that they cost little on the same processors. Submitted
 jobs are held. head_cpu_followers_percent is the processor time of the head, relative to one processor, while clients follow the output of
-a job that writes a line each second, without what it needs when nobody follows."""
+a job that writes a line each second, less what it needs without these clients."""
 import contextlib
 import json
 import resource

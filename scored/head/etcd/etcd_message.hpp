@@ -1,6 +1,6 @@
 #pragma once
 // Writes the requests to etcd's JSON gateway (API v3, etcd 3.4) that a lease needs, and checks the
-// answers: they read one key, or replace its value if nobody has changed it in the meantime. Pure.
+// answers: they read one key, or replace its value if it is unchanged. They do no I/O.
 
 #include "base/result.hpp"
 

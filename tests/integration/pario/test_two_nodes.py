@@ -121,7 +121,7 @@ def test_removed_file_stays_while_other_node_has_it_open(folder, other):
         assert opened.read(1) == b'x'
         (folder / 'f').unlink()
         for _ in range(3):
-            time.sleep(3)  # longer than a server keeps a file that nobody has open
+            time.sleep(3)  # longer than a server keeps a removed file that no client has open
             assert os.pread(opened.fileno(), 300_001, 0) == b'x' * 300_000
         os.pwrite(opened.fileno(), b'y' * 100_000, 250_000)
         assert os.pread(opened.fileno(), 400_000, 0) == b'x' * 250_000 + b'y' * 100_000
