@@ -46,7 +46,8 @@ def test_a_job_is_followed_and_recorded(nodes):
     nodes.run('sccancel', job)
     nodes.wait_job(job, 'cancelled')
     kept = profile(nodes, job)
-    assert kept['points'][:2] == now['points'][:2]
+    # A later point exists, so every node has reported for the first; the last one may still have grown.
+    assert kept['points'][0] == now['points'][0]
     nodes.kill('head')
     nodes.restart('head')
     nodes.wait_up()
