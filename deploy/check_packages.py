@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-# These are not in every build: the page needs npm, and some programs need their libraries.
+# These are not in every build: the page needs esbuild, and some programs need their libraries.
 OPTIONAL = ('usr/share/scored/web', 'usr/bin/scored-pario-mount', 'usr/sbin/scored-pario', 'usr/share/man/man1/scored-pario-mount.1',
             'usr/share/man/man8/scored-pario.8', 'usr/libexec/scored/scbench-io')
 

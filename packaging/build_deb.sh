@@ -29,8 +29,6 @@ if command -v ccache >/dev/null 2>&1; then
   CCACHE_DIR=$(ccache --get-config cache_dir)
   export CCACHE_DIR
 fi
-npm_config_cache=${npm_config_cache:-$HOME/.npm}
-export npm_config_cache
 [ $# -lt 3 ] || export DEB_BUILD_PROFILES='cross nocheck'
 dpkg-buildpackage ${3:+--host-arch="$3"} --build=binary --no-sign --jobs="$(nproc)" >"$out/build.log" 2>&1 ||
   { tail -n 40 "$out/build.log" >&2; echo "build_deb: failed: $out/build.log" >&2; exit 1; }

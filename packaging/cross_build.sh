@@ -19,7 +19,7 @@ if [ "$(cat $stamp 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >$stamp
 fi >&2
 
-cmake --preset release -DCMAKE_TOOLCHAIN_FILE=cmake/arm64.cmake -DSCORED_WEB=off >&2
+cmake --preset release -DCMAKE_TOOLCHAIN_FILE=cmake/arm64.cmake >&2
 case ${1:-build} in
   build) ninja -C $build -k 0 all score_tests ;;  # all errors in one pass
   test)

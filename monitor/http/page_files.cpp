@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNoPage =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>scored</title>"
-    "<h1>scored</h1><p>The dashboard's page was not built, because npm or its packages were "
-    "missing. In the source tree, <code>./try page</code> builds it. The data is at "
+    "<h1>scored</h1><p>The dashboard's page was not built, because esbuild was missing. "
+    "In the source tree, <code>./try build</code> installs it and builds the page. The data is at "
     "<a href=\"/api/v1/snapshot\">/api/v1/snapshot</a>, <code>/api/v1/stream</code> and "
     "<a href=\"/metrics\">/metrics</a>.</p></html>\n";
 

@@ -28,7 +28,7 @@ def test_each_part_that_is_left_out_names_its_package(tmp_path):
     filtered.write_text(f'#!/bin/sh\ncase " $*" in {pattern}) exit 1 ;; esac\nexec {shutil.which("pkg-config")} "$@"\n')
     filtered.chmod(0o755)
     found = configured(tmp_path / 'build', f'-DPKG_CONFIG_EXECUTABLE={filtered}', '-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON',
-                       '-DSCORE_NPM=NOTFOUND', '-DSCDOC=NOTFOUND', '-DCMAKE_PROGRAM_PATH=', '-DSCORED_WEB=off')
+                       '-DSCORE_ESBUILD=NOTFOUND', '-DSCDOC=NOTFOUND', '-DCMAKE_PROGRAM_PATH=', '-DSCORED_WEB=off')
     assert all(found.get(part) == 'left out' for part in PARTS.values()), found
     assert found['unit tests (install libgtest-dev, as ./try test does)'] == 'left out'
-    assert found["the dashboard's page (install npm and set SCORED_WEB=auto)"] == 'left out'
+    assert found["the dashboard's page (install esbuild and set SCORED_WEB=auto)"] == 'left out'

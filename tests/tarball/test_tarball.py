@@ -103,8 +103,6 @@ def test_pm_program_runs(system):
 
 
 def test_page_is_served(system, packed):
-    if not (packed[1] / 'share/scored/web/index.html').exists():
-        pytest.skip('the page is not built: ./try page')
     page = system('''$SCORED/bin/score virtual --nodes 1 -- bash -ec '
         url=$(score info | grep -o "http://[0-9.:]*")
         address=${url#http://}

@@ -14,6 +14,7 @@ LIMITS = 'base/limits.hpp'
 TABLES = 'docs/reference/limits.md'
 IN_DAEMONS = re.compile(r'^(gang|monitor|pario/server|proto/transport|scored|scout/cluster)/.*(?<!_test)\.(cpp|hpp)$')
 FULL = re.compile(r'(?:size\(\)|count_?|count\(\)|active\(\)|pending\(\)) *[>=]= *(?:\d+ *\* *)?(?:\w+::)*(k(?:Max|Most)\w+)')
+DECISIONS = 'docs/adr/'
 
 
 def text_of(root, path):
@@ -131,7 +132,13 @@ def check_shares(path, lines, described):
 
 
 def check_listed(root, files):
-    """A test of the folders below tests/integration that ctest does not know."""
+    """Tests below tests/integration that ctest does not know, and decisions that their list does not name once."""
+    decisions = text_of(root, DECISIONS + 'README.md') if DECISIONS + 'README.md' in files else ''
+    for path in files:
+        if re.match(DECISIONS + r'\d{4}-', path):
+            count = decisions.count(f'({path.removeprefix(DECISIONS)})')
+            if count != 1:
+                yield 'listed', path, f'{DECISIONS}README.md names it {count} times'
     for path in files:
         found = re.fullmatch(r'(tests/integration/\w+/)test_(\w+)\.py', path)
         if not found:

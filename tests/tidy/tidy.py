@@ -13,7 +13,7 @@ Rule per folder (comments.py): voice (the share of comments that begin as a frag
 
 Rules for the tree (structure.py): room (files per folder), readme (a folder without one, or a long
 one), folder-cycle, file-cycle, limit (a limit that no code uses), listed (a test that ctest does
-not run). Rule for local names
+not run, a decision that the list of decisions does not name once). Rule for local names
 (batches.py): batch. Rule for language (prose.py): prose. Their exceptions stand in exceptions.txt, which only ever gets shorter.
 """
 import pathlib
@@ -65,7 +65,7 @@ BANNED = [  # (pattern, where it is allowed, why)
 ]
 SOURCE = re.compile(r'\.(cpp|hpp|h|c)$')
 MERGE_MARKER = re.compile(rb'^(<{7}|>{7}) ', re.M)
-LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|,vm\.')
+LEFT_BEHIND = re.compile(r'\.(btr|orig|rej|pyc|log)$|(^|/)core(\.\d+)?$|(^|/)score-\d+\.(out|err)$|,vm\.')
 NEEDS_TEST = re.compile(r'^(base|gang|proto)/(?!pch/|async/asio_|generate_)[^.]+\.cpp$')
 
 

@@ -68,6 +68,7 @@ CASES = {
     'backtrace': ('scored/a.80s-28525,vm.btr', 'terminated\n', ['left']),
     'merge': ('tests/a.py', 'import os\n<<<<<<< HEAD\nimport re\n', ['left']),
     'core': ('scored/core.123', '\n', ['left']),
+    'output of a job': ('tests/score-7.out', 'done\n', ['left']),
     'header of that name': ('scored/core.hpp', '#pragma once\n', []),
     'no test': ('base/a.cpp', 'int f() { return 1; }\n', ['test']),
 }
@@ -185,6 +186,12 @@ class Tidy(unittest.TestCase):
         tree = {'tests/integration/x/test_a.py': '', 'tests/integration/x/CMakeLists.txt': 'score_integration_tests(ab)\n'}
         self.assertEqual(faults_of(tree), [('listed', 'tests/integration/x/test_a.py')])
         tree['tests/integration/x/CMakeLists.txt'] = 'score_integration_tests(ab a)\n'
+        self.assertEqual(faults_of(tree), [])
+
+    def test_decision_in_the_list(self):
+        tree = {'docs/adr/0001-a.md': '', 'docs/adr/README.md': '[a](0001-a.md), [a](0001-a.md)\n'}
+        self.assertEqual(faults_of(tree), [('listed', 'docs/adr/0001-a.md')])
+        tree['docs/adr/README.md'] = '[a](0001-a.md)\n'
         self.assertEqual(faults_of(tree), [])
 
     def test_prose(self):

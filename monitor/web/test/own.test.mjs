@@ -1,7 +1,7 @@
 // Tests the pure parts of the views of one's own jobs, and the places in the matrix.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { load, skip } from './load.mjs';
+import { load } from './load.mjs';
 
 const job = {
   job: 7, user: 'alice', name: 'solve', command: './solve', directory: '/tmp', state: 'running', final: false, activity: 'busy', restarts: 0,
@@ -10,7 +10,7 @@ const job = {
   ended_unix_s: 0, exit_code: 0, signal: 0,
 };
 
-test('a sentence says the state and why', { skip }, async () => {
+test('a sentence says the state and why', async () => {
   const { sentence } = await load('own/words.ts');
   assert.match(sentence(job), /^Running on node00, node01 since .*, with 50 % of the time there\.$/);
   assert.match(sentence({ ...job, activity: 'idle' }), /It is idle\.$/);
@@ -21,7 +21,7 @@ test('a sentence says the state and why', { skip }, async () => {
     'Cancelled before it started: cancelled by alice.');
 });
 
-test('the buttons follow the state', { skip }, async () => {
+test('the buttons follow the state', async () => {
   const { actionsOf } = await load('own/words.ts');
   assert.deepEqual(actionsOf({ ...job, final: true }), ['again']);
   assert.equal(actionsOf({ ...job, state: 'pending', reasons: ['held until it is released'] })[0], 'release');
@@ -30,20 +30,20 @@ test('the buttons follow the state', { skip }, async () => {
   assert.ok(actionsOf(job).includes('requeue'));
 });
 
-test('efficiency compares use with request', { skip }, async () => {
+test('efficiency compares use with request', async () => {
   const { efficiencyOf } = await load('own/words.ts');
   assert.deepEqual(efficiencyOf(job), { processors: null, memory: null, time: 0.25 });
   const used = { ...job, usage: { cpu_user_s: 90, cpu_system_s: 10, memory_peak_bytes: 50 } };
   assert.deepEqual(efficiencyOf(used), { processors: 0.5, memory: 0.5, time: 0.25 });
 });
 
-test('filters select by state and by words', { skip }, async () => {
+test('filters select by state and by words', async () => {
   const { isShown } = await load('own/words.ts');
   assert.ok(isShown(job, '', '') && isShown(job, 'active', 'SOLV') && isShown(job, 'running', '7'));
   assert.ok(!isShown(job, 'ended', '') && !isShown(job, 'pending', '') && !isShown(job, '', 'other'));
 });
 
-test('a form stands for a document, a command line and a script', { skip }, async () => {
+test('a form stands for a document, a command line and a script', async () => {
   const { commandLine, documentOf, emptyForm, scriptOf } = await load('own/submission.ts');
   const form = { ...emptyForm, name: "it's", directory: '/tmp', nodes: '2', tasks: '8', time: '1h', script: '#!/bin/sh\nscrun ./a\n', hold: true };
   assert.deepEqual(documentOf(form, false), {
@@ -58,13 +58,13 @@ test('a form stands for a document, a command line and a script', { skip }, asyn
   assert.ok(scriptOf({ ...emptyForm, script: 'echo a' }, false).startsWith('#!/bin/sh\n'));
 });
 
-test('output is searched by lines', { skip }, async () => {
+test('output is searched by lines', async () => {
   const { searchLines } = await load('own/words.ts');
   assert.deepEqual(searchLines('one\nTwo\nthree\n', 'T'), { text: 'Two\nthree', count: 2 });
   assert.deepEqual(searchLines('one\n', ''), { text: 'one\n', count: null });
 });
 
-test('labels of nodes never touch, and every node has one where there is room', { skip }, async () => {
+test('labels of nodes never touch, and every node has one where there is room', async () => {
   const { columnX, labelled } = await load('places.ts');
   const names = (count) => Array.from({ length: count }, (_, node) => `node${String(node).padStart(2, '0')}`);
   const widthOf = () => 38;
@@ -81,7 +81,7 @@ test('labels of nodes never touch, and every node has one where there is room', 
   }
 });
 
-test('a range is read from the address, zoomed and moved', { skip }, async () => {
+test('a range is read from the address, zoomed and moved', async () => {
   const { moved, readPosition } = await load('range.ts');
   const read = (text) => readPosition(new URLSearchParams(text), 1_000_000);
   assert.deepEqual([read('').from, read('').to, read('').isZoomed], [1_000_000 - 7200, 1_000_000, false]);
@@ -92,13 +92,13 @@ test('a range is read from the address, zoomed and moved', { skip }, async () =>
   assert.deepEqual(moved({ from: 0, to: 100 }, 1, -0.5), { from: -50, to: 50 });
 });
 
-test('a pause of the head is a gap in the curves', { skip }, async () => {
+test('a pause of the head is a gap in the curves', async () => {
   const { columnsOf } = await load('range.ts');
   const history = { columns: ['unix_s', 'user', 'jobs'], rows: [[10, 0.5, 1], [20, null, 2], [60, 0.25, 3]] };
   assert.deepEqual(columnsOf(history, 10, ['jobs', 'user']), [[10, 20, 30, 60], [1, 2, null, 3], [0.5, null, null, 0.25]]);
 });
 
-test('jobs without slices are named', { skip }, async () => {
+test('jobs without slices are named', async () => {
   const { absentText } = await load('places.ts');
   const jobs = [{ job: 1, activity: 'busy' }, { job: 2, activity: 'idle' }, { job: 3, activity: 'deadlocked' }, { job: 4, activity: 'idle', final: true }];
   const matrix = { rows: [{ cells: [[1], []] }] };

@@ -148,7 +148,7 @@ def test_a_shell_stands_for_its_program_and_threads_are_shown(pair):
 
 
 def test_steps_stand_for_their_allocation(pair):
-    batch = int(pair.run('scbatch', '-N', '2', input='#!/bin/sh\nscrun -n 2 sleep 600\n').stdout.split()[-1])
+    batch = int(pair.run('scbatch', '-N', '2', '-o', '/dev/null', input='#!/bin/sh\nscrun -n 2 sleep 600\n').stdout.split()[-1])
     wait_until(lambda: any(step['state'] == 'running' for step in pair.job(batch)['steps']))
     assert sum(group['count'] for group in stacks(pair, batch)['groups']) == 2
     pair.cancel(batch)
