@@ -116,10 +116,10 @@ class Cluster:
     def describe(self):
         return json.loads((self.directory / 'cluster.json').read_text())
 
-    def kill(self, name):
+    def kill(self, name, number=signal.SIGKILL):
         """Returns when the daemon has ended: its sockets and locks are free."""
         process = os.pidfd_open(self.daemon(name)['pid'])
-        signal.pidfd_send_signal(process, signal.SIGKILL)
+        signal.pidfd_send_signal(process, number)
         select.select([process], [], [], LIMIT)
         os.close(process)
 

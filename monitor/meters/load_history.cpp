@@ -55,6 +55,18 @@ void LoadHistory::add(const HistoryTotals& totals) {
   }
 }
 
+void LoadHistory::restore(Duration step, std::span<const HistoryPoint> points) {
+  auto* const ring = std::ranges::find(rings_, step, &Ring::step);
+  if (ring == std::end(rings_)) return;
+  ring->points.clear();
+  for (const HistoryPoint& point : points) {
+    if (point.begin.time_since_epoch() % step != Duration(0)) continue;
+    if (!ring->points.empty() && point.begin <= ring->points.back().begin) continue;
+    ring->points.push_back(point);
+    if (ring->points.size() > ring->most) ring->points.pop_front();
+  }
+}
+
 const std::deque<HistoryPoint>* LoadHistory::points(Duration step) const {
   const auto* ring = std::ranges::find(rings_, step, &Ring::step);
   return ring == std::end(rings_) ? nullptr : &ring->points;

@@ -52,6 +52,10 @@ class LoadHistory {
 
   [[nodiscard]] std::span<const Ring> rings() const { return rings_; }
 
+  // Replaces the points of this step, after a restart. A point that does not begin at a multiple of
+  // the step, or not after the point before, is left out, and so are the oldest that do not fit.
+  void restore(Duration step, std::span<const HistoryPoint> points);
+
  private:
   std::optional<HistoryTotals> last_;
   Ring rings_[3] = {{std::chrono::seconds(10), 720},

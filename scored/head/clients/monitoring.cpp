@@ -11,6 +11,7 @@
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "base/text/json_writer.hpp"
+#include "monitor/meters/stored_history.hpp"
 #include "proto/trace/trace_export.hpp"
 #include "proto/trace/trace_json.hpp"
 #include "scored/head/clients/metrics.hpp"
@@ -28,6 +29,7 @@ namespace {
 constexpr Duration kDirectoryWait = 2s;         // of a request, for the user directory
 constexpr Duration kLinger = 2s;                // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;         // of a scrape, for the nodes
+constexpr int kStoredEvery = 60;                // points of history
 constexpr Duration kLoadsWait = 3s;             // of a snapshot with loads, for the nodes
 constexpr std::uint32_t kAskedTicks = 5;        // for a snapshot; such samples are not delayed
 constexpr Duration kLatePause = 1min;           // between two events of late switches
@@ -89,13 +91,18 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
 void Monitoring::start(Epoch incarnation) {
   if (server_) server_->start();
   tasks_.spawn("make documents", make_documents());
-  if (server_) tasks_.spawn("keep history", keep_history());
+  if (server_) {
+    restore_history();
+    tasks_.spawn("keep history", keep_history());
+  }
   parts_.head.feed.add(monitor::EventKind::Head,
                        fmt::format("the head started, incarnation {}", incarnation), {});
 }
 
 void Monitoring::close() {
-  if (server_) server_->close();
+  if (!server_) return;
+  server_->close();
+  store_history();
 }
 
 // ---- samples ------------------------------------------------------------------------------------
@@ -462,7 +469,27 @@ asio::awaitable<void> Monitoring::keep_history() {
       if (node.state == "up") totals.cores += node.cores;
     }
     history_.add(totals);
+    if (number % kStoredEvery == 0) store_history();
   }
+}
+
+void Monitoring::restore_history() {
+  const auto text = parts_.head.reader.setting(kLoadHistory);
+  if (text) {
+    monitor::read_points(history_, *text);
+  } else if (text.error().code() != Errc::NotFound) {
+    log_warning("Cannot read the history of load", kv("err", text.error()));
+  }
+}
+
+// A failure loses only what is newer than the last success.
+void Monitoring::store_history() {
+  if (!parts_.head.lease.holds()) return;
+  parts_.head.commits.ask(
+      {SaveSetting{std::string(kLoadHistory), write_points(history_)}}, [](const Status& stored) {
+        if (stored) return;
+        log_warning("Cannot store the history of load", kv("err", stored.error()));
+      });
 }
 
 Result<std::string> Monitoring::history(const monitor::HistoryRequest& request) {

@@ -105,6 +105,8 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::Frame encode(const monitor::ClusterView& view, const monitor::DocumentOptions& options);
   asio::awaitable<void> gather_totals();
   asio::awaitable<void> keep_history();
+  void restore_history();
+  void store_history();
 
   asio::io_context& io_;
   Clock& clock_;

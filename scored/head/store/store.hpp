@@ -190,6 +190,9 @@ struct SaveArray {
 // log.
 inline constexpr std::string_view kLogHead = "log_head";
 
+// This setting holds the load of the last week; see monitor/meters/stored_history.hpp.
+inline constexpr std::string_view kLoadHistory = "load_history";
+
 // The text of these files next to the database is a setting with this prefix and the file's name;
 // see LoggedFile.
 inline constexpr std::string_view kFilePrefix = "file:";
@@ -345,6 +348,8 @@ class StoreReader {
   [[nodiscard]] Result<std::optional<JobId>> find_request(UserId user, const RequestId& request);
   // Returns the serialised wire::JobStatus of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> ended_status(JobId job);
+  // Returns the value of a setting. Errors: NotFound.
+  [[nodiscard]] Result<std::string> setting(std::string_view key);
   // Returns the serialised wire::Profile of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> profile(JobId job);
 
@@ -376,7 +381,8 @@ class StoreReader {
  private:
   Database database_;
   Statement spec_, request_, status_, ended_, ended_of_user_, ended_once_, ended_once_of_user_,
-      account_, account_of_user_, account_of_job_, outcome_, ended_tasks_, ended_task_, profile_;
+      account_, account_of_user_, account_of_job_, outcome_, ended_tasks_, ended_task_, profile_,
+      setting_;
 };
 
 }  // namespace score::head

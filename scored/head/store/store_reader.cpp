@@ -83,6 +83,7 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "FROM accounting "
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
+       {reader.setting_, "SELECT value FROM settings WHERE key = ?"},
        {reader.profile_, "SELECT profile FROM jobs WHERE id = ? AND state >= 5"},
        {reader.outcome_, "SELECT state, started_ns FROM accounting WHERE job = ?"},
        {reader.ended_tasks_,
@@ -97,10 +98,14 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
 
 namespace {
 
+Error no_record(JobId job) {
+  return fail(Errc::NotFound, "no record of job {}", job);
+}
+
 // Returns the first column of the only row, and resets the statement for its next use.
-Result<std::string> only_row(Statement& statement, JobId job) {
+Result<std::string> only_row(Statement& statement, Error missing) {
   auto row = statement.step();
-  Result<std::string> answer = fail(Errc::NotFound, "no record of job {}", job);
+  Result<std::string> answer = std::move(missing);
   if (row && *row) answer = statement.bytes(0);
   if (!row) answer = row.error();
   statement.reset();
@@ -110,15 +115,19 @@ Result<std::string> only_row(Statement& statement, JobId job) {
 }  // namespace
 
 Result<std::string> StoreReader::spec(JobId job) {
-  return only_row(spec_.bind(1, number(job.value())), job);
+  return only_row(spec_.bind(1, number(job.value())), no_record(job));
 }
 
 Result<std::string> StoreReader::ended_status(JobId job) {
-  return only_row(status_.bind(1, number(job.value())), job);
+  return only_row(status_.bind(1, number(job.value())), no_record(job));
+}
+
+Result<std::string> StoreReader::setting(std::string_view key) {
+  return only_row(setting_.bind_text(1, key), fail(Errc::NotFound, "no setting {}", key));
 }
 
 Result<std::string> StoreReader::profile(JobId job) {
-  return only_row(profile_.bind(1, number(job.value())), job);
+  return only_row(profile_.bind(1, number(job.value())), no_record(job));
 }
 
 Result<StoreReader::EndedJob> StoreReader::outcome(JobId job) {

@@ -1,12 +1,14 @@
-"""What jobs used over time: reported every ten seconds, shown while a job runs, and kept with its record."""
+"""What jobs and the cluster used over time: reported every ten seconds, shown while jobs run, and kept."""
 import csv
 import io
 import json
 import os
 import pathlib
+import signal
 
 import pytest
 from cluster import wait_until
+from web import Web
 
 USES = pathlib.Path(__file__).with_name('uses.py')
 MIB = 1 << 20
@@ -55,6 +57,26 @@ def test_a_job_is_followed_and_recorded(nodes):
     row = nodes.json('scacct', job)['jobs'][0]
     used = row['cpu_user_s'] + row['cpu_system_s']
     assert 0 < sum(point['cpu_s'] for point in kept['points']) <= 1.02 * used, (kept, row)
+
+
+def minutes(cluster):
+    """What the cluster did, by minute, as the page asks for it: {begin: columns}."""
+    found = Web(cluster.json('score', 'info')['dashboard_url']).json('/api/v1/history?step=60')
+    return {row[0]: dict(zip(found['columns'], row)) for row in found['rows']}
+
+
+def test_the_history_of_load_outlives_the_head(nodes):
+    job = nodes.submit('-n', 1, 'sh', '-c', 'while :; do :; done')
+    wait_until(lambda: any(row['user'] > 0 for row in minutes(nodes).values()))
+    nodes.run('sccancel', job)
+    before = minutes(nodes)
+    nodes.kill('head', signal.SIGTERM)
+    nodes.restart('head')
+    nodes.wait_up()
+    after = minutes(nodes)
+    assert set(before) <= set(after), (before, after)
+    # The last of these minutes goes on.
+    assert all(after[begin]['user'] > 0 for begin, row in before.items() if row['user'] > 0), (before, after)
 
 
 def test_a_restarted_daemon_reports_nothing_twice(nodes):
