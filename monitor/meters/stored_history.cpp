@@ -13,8 +13,7 @@ namespace score::monitor {
 
 namespace {
 
-using std::chrono::seconds;
-
+constexpr Duration kOneSecond = std::chrono::seconds(1);
 constexpr Duration kLeastStep = std::chrono::minutes(1);
 constexpr std::int64_t kMostSeconds = 9'000'000'000;  // more would overflow in nanoseconds
 
@@ -28,8 +27,8 @@ constexpr double HistoryPoint::*kProducts[] = {
 constexpr std::size_t kNumbers = 2 + std::size(kTimes) + std::size(kCounts) + std::size(kProducts);
 
 void write_point(std::string& out, Duration step, const HistoryPoint& point) {
-  fmt::format_to(std::back_inserter(out), "{} {}", step / seconds(1),
-                 point.begin.time_since_epoch() / seconds(1));
+  fmt::format_to(std::back_inserter(out), "{} {}", step / kOneSecond,
+                 point.begin.time_since_epoch() / kOneSecond);
   for (const auto time : kTimes) {
     fmt::format_to(std::back_inserter(out), " {}", (point.*time).count());
   }
@@ -70,12 +69,12 @@ void read_points(LoadHistory& history, std::string_view text) {
   for (const auto line : split(text, '\n')) {
     const std::vector<std::int64_t> numbers = numbers_of(line);
     if (numbers.empty()) continue;
-    HistoryPoint point{.begin = WallTime(seconds(numbers[1]))};
+    HistoryPoint point{.begin = WallTime(kOneSecond * numbers[1])};
     auto next = numbers.begin() + 2;
     for (const auto time : kTimes) point.*time = Duration(*next++);
     for (const auto count : kCounts) point.*count = static_cast<std::uint64_t>(*next++);
     for (const auto product : kProducts) point.*product = static_cast<double>(*next++) / 1000;
-    found[seconds(numbers[0])].push_back(point);
+    found[kOneSecond * numbers[0]].push_back(point);
   }
   for (const auto& [step, points] : found) history.restore(step, points);
 }

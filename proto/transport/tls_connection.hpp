@@ -19,6 +19,8 @@ struct TlsPeer {
 struct TcpEndpoint {
   std::string host;  // address or name
   std::uint16_t port = 0;
+
+  friend bool operator==(const TcpEndpoint&, const TcpEndpoint&) = default;
 };
 
 // Parses "host:port" or "[v6]:port". Errors: Malformed.

@@ -5,13 +5,13 @@
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
 #include "scored/head/config/topology.hpp"
-#include "scored/head/etcd/lease_config.hpp"
 #include "scored/shared/config/tables.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace score::head {
@@ -212,9 +212,9 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
   section.read("write_timeout", config.write_timeout, 1s, kMaxGrace);
 }
 
-// The two heads read it again, with load_lease_config().
-void check_lease(ConfigSection& root, ConfigSection& section, const HeadConfig& config) {
-  if (!read_lease_config(root).is_in_etcd()) return;
+void read_lease(ConfigSection& root, ConfigSection& section, HeadConfig& config) {
+  config.lease = read_lease_config(root);
+  if (!config.lease.is_in_etcd()) return;
   if (!config.has_two_heads()) root.section("heads").refuse("lease", "only two heads have a lease");
   if (!config.witnesses.empty()) {
     section.refuse("witnesses", "the lease is in etcd, so no node is a witness");
@@ -242,7 +242,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.partitions = read_partitions(root, config.nodes, config.accounts);
   config.licenses = read_licenses(root);
   config.topology = read_topology(root, config.nodes);
-  check_lease(root, section, config);
+  read_lease(root, section, config);
   ConfigSection watched = root.section("monitor");
   if (config.virtual_cluster) {  // its only user may drive it by programs
     config.monitor.has_api = true;
@@ -312,22 +312,15 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   const auto compare = [&changed](std::string_view key, const auto& before, const auto& after) {
     if (!(before == after)) changed += fmt::format("{}{}", changed.empty() ? "" : ", ", key);
   };
-  const auto listen = [](const HeadConfig& config) {
-    return proto::format_endpoint(config.listen);
-  };
   compare("cluster", running.cluster, wanted.cluster);
-  compare("listen", listen(running), listen(wanted));
-  const auto heads = [](const HeadConfig& config) {
-    std::string text = std::to_string(config.self);
-    for (const auto& head : config.heads) text += " " + proto::format_endpoint(head);
-    return text;
-  };
-  compare("heads", heads(running), heads(wanted));
+  compare("listen", running.listen, wanted.listen);
+  compare("heads", std::tie(running.self, running.heads), std::tie(wanted.self, wanted.heads));
   // The nodes decide as witnesses which head is in charge, so both heads must count the same ones.
   if (running.has_two_heads()) {
     compare("nodes", running.configured_nodes, wanted.configured_nodes);
   }
   compare("witnesses", running.witnesses, wanted.witnesses);
+  compare("[heads]", running.lease, wanted.lease);
   compare("run_dir", running.run_dir, wanted.run_dir);
   compare("socket", running.socket, wanted.socket);
   compare("state_dir", running.state_dir, wanted.state_dir);

@@ -16,6 +16,7 @@
 #include "scored/head/config/partitions.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/head/etcd/lease_config.hpp"
 #include "scored/shared/config/hooks_config.hpp"
 #include "scored/shared/config/memory_config.hpp"
 #include "scored/shared/config/network_config.hpp"
@@ -35,6 +36,7 @@ struct HeadConfig {
   std::vector<proto::TcpEndpoint> heads;         // with two heads: where they listen for nodes
   std::uint32_t self = 0;                        // index of this head in `heads`
   std::vector<std::string> witnesses;            // of the two heads; empty: the configured nodes
+  LeaseConfig lease;                             // where two heads keep their lease
   std::vector<std::string> login_nodes;          // trusted to name their users
   std::string run_dir = "/run/scored";           // contains head.sock and head.port
   std::string socket;                            // for commands; empty: <run_dir>/head.sock

@@ -83,6 +83,11 @@ TEST(HeadConfig, EtcdLeaseNeedsTwoHeadsWithoutWitnesses) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\n" + lease).substr(0, 9), "x.toml:4:");
   const std::string both = "[head]\nnodes = \"a\"\n" + heads + "witnesses = \"a\"\n" + lease;
   EXPECT_EQ(problem(both).substr(0, 9), "x.toml:5:");
+  const auto without = parse_config("[head]\nnodes = \"a\"\n" + heads, "x");
+  const auto with = parse_config("[head]\nnodes = \"a\"\n" + heads + lease, "x");
+  ASSERT_TRUE(without && with);
+  EXPECT_FALSE(check_reload(*without, *with)) << "a reload does not move the lease";
+  EXPECT_TRUE(check_reload(*with, *with));
 }
 
 TEST(HeadConfig, ReadsTheFillPolicy) {

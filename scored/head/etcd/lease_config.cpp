@@ -1,7 +1,5 @@
 #include "scored/head/etcd/lease_config.hpp"
 
-#include "scored/shared/config/tables.hpp"
-
 #include <string_view>
 #include <utility>
 
@@ -61,16 +59,6 @@ LeaseConfig read_lease_config(ConfigSection& root) {
   if (config.certificate_file.empty() != config.private_key_file.empty()) {
     section.refuse("etcd_certificate", "goes with etcd_key: set both or none");
   }
-  return config;
-}
-
-Result<LeaseConfig> load_lease_config(const std::string& path) {
-  auto file = ConfigFile::load(path);
-  if (!file) return file.error();
-  ConfigSection root = file->root();
-  LeaseConfig config = read_lease_config(root);
-  ignore_other_tables(root, {"heads"});
-  if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
 

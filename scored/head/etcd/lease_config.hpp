@@ -19,12 +19,11 @@ struct LeaseConfig {
   std::string private_key_file;
 
   [[nodiscard]] bool is_in_etcd() const { return !etcd.empty(); }
+
+  friend bool operator==(const LeaseConfig&, const LeaseConfig&) = default;
 };
 
 // Faults are recorded in the file of `root`.
 [[nodiscard]] LeaseConfig read_lease_config(ConfigSection& root);
-
-// Reads only the table [heads] of a file that was checked before.
-[[nodiscard]] Result<LeaseConfig> load_lease_config(const std::string& path);
 
 }  // namespace score::head

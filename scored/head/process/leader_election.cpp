@@ -54,7 +54,7 @@ asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, 
 LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
                                gang::LogPosition position, gang::StoredTerms terms)
     : parts_(parts),
-      witnesses_(parts.config, parts.ring, parts.lease),
+      witnesses_(parts.config, parts.ring),
       leadership_(witnesses_.settings(settings), position, terms, parts.clock.now()),
       tls_(make_tls(parts.config, parts.ring)),
       alarm_(parts.io, parts.clock),

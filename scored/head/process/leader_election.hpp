@@ -15,7 +15,6 @@
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/etcd/etcd_lease.hpp"
-#include "scored/head/etcd/lease_config.hpp"
 #include "scored/head/process/witness_set.hpp"
 
 #include <functional>
@@ -36,7 +35,6 @@ class LeaderElection {
     TaskGroup& tasks;  // stopped before this object is destroyed
     const HeadConfig& config;
     const proto::KeyRing& ring;
-    const LeaseConfig& lease;
     etcd::EtcdLease* etcd = nullptr;  // set if the lease is in etcd
   };
 

@@ -5,7 +5,6 @@
 #include "base/systemd/notify.hpp"
 #include "base/systemd/passed_socket.hpp"
 #include "scored/head/etcd/etcd_lease.hpp"
-#include "scored/head/etcd/lease_config.hpp"
 #include "scored/head/process/standby.hpp"
 #include "scored/shared/journal/event.hpp"
 
@@ -71,18 +70,14 @@ class TwoHeads {
   std::optional<proto::KeyRing> keys_;
   std::optional<UniqueFd> commands_;
   std::optional<Store> store_;
-  LeaseConfig lease_;
   std::unique_ptr<etcd::EtcdLease> etcd_;  // if the lease is in etcd
   TaskGroup tasks_;
   std::optional<LeaderElection> election_;
 };
 
 Status TwoHeads::open_lease() {
-  auto lease = load_lease_config(config_.file);
-  if (!lease) return lease.error();
-  lease_ = *std::move(lease);
-  if (!lease_.is_in_etcd()) return {};
-  auto etcd = etcd::EtcdLease::open(io_, clock_, lease_, config_.cluster);
+  if (!config_.lease.is_in_etcd()) return {};
+  auto etcd = etcd::EtcdLease::open(io_, clock_, config_.lease, config_.cluster);
   if (!etcd) return etcd.error().with_context("[heads]");
   etcd_ = *std::move(etcd);
   return {};
@@ -111,9 +106,8 @@ Status TwoHeads::open() {
   settings.self = config_.self;
   if (options_.is_forced) settings.override_by = gang::Override::OtherIsLost;
   if (options_.daemon.recover) settings.override_by = gang::Override::AcceptsLoss;
-  election_.emplace(
-      LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_, lease_, etcd_.get()}, settings,
-      *position, *terms);
+  election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_, etcd_.get()},
+                    settings, *position, *terms);
   return {};
 }
 

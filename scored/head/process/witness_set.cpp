@@ -31,15 +31,14 @@ std::vector<std::string> names_of(const LeaseConfig& lease) {
 
 }  // namespace
 
-WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring,
-                       const LeaseConfig& lease)
+WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring)
     : config_(config),
       ring_(ring),
       nodes_(config.configured_nodes),
       votes_(nodes_.size()),
       connections_(nodes_.size()),
-      named_(lease.is_in_etcd() ? names_of(lease) : config.witnesses),
-      is_in_etcd_(lease.is_in_etcd()) {
+      named_(config.lease.is_in_etcd() ? names_of(config.lease) : config.witnesses),
+      is_in_etcd_(config.lease.is_in_etcd()) {
   for (std::size_t i = 0; i < votes_.size(); ++i) {
     if (named_.empty()) votes_[i] = i;
   }

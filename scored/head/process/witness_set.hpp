@@ -11,7 +11,6 @@
 #include "proto/transport/connection.hpp"
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
-#include "scored/head/etcd/lease_config.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,7 @@ class WitnessSet {
   using ConnectionPtr = std::shared_ptr<proto::Connection>;
 
   // `config` and `ring` must outlive the object.
-  WitnessSet(const HeadConfig& config, const proto::KeyRing& ring, const LeaseConfig& lease = {});
+  WitnessSet(const HeadConfig& config, const proto::KeyRing& ring);
 
   // Completes the settings by the number of witnesses and what follows from it.
   [[nodiscard]] gang::Leadership::Settings settings(gang::Leadership::Settings settings) const;

@@ -30,19 +30,19 @@ TEST(WitnessSet, AcceptsItsOwnMarks) {
 
 TEST(WitnessSet, EtcdIsTheOnlyWitness) {
   const proto::KeyRing ring(proto::random_key());
-  const HeadConfig config = config_of();
-  LeaseConfig lease;
-  lease.etcd = {{"e0", 2379}, {"e1", 2379}, {"e2", 2379}};
-  WitnessSet set(config, ring, lease);
+  const HeadConfig without = config_of();
+  HeadConfig config = without;
+  config.lease.etcd = {{"e0", 2379}, {"e1", 2379}, {"e2", 2379}};
+  WitnessSet set(config, ring);
   EXPECT_EQ(set.settings({}).witnesses, 1U);
   EXPECT_TRUE(set.settings({}).notes_changes);
   EXPECT_FALSE(set.vote_of(set.place_of("n0")));
-  const WitnessSet nodes(config, ring);
+  const WitnessSet nodes(without, ring);
   EXPECT_NE(set.digest(), nodes.digest());
-  lease.etcd.pop_back();
-  EXPECT_EQ(set.digest(), WitnessSet(config, ring, lease).digest());
-  lease.prefix = "/other";
-  EXPECT_NE(set.digest(), WitnessSet(config, ring, lease).digest());
+  config.lease.etcd.pop_back();
+  EXPECT_EQ(set.digest(), WitnessSet(config, ring).digest());
+  config.lease.prefix = "/other";
+  EXPECT_NE(set.digest(), WitnessSet(config, ring).digest());
   gang::LogMark mark = kMark;
   mark.seal = nodes.seal(mark);
   EXPECT_EQ(set.checked(mark), gang::LogMark()) << "a mark of other witnesses";
