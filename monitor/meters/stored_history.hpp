@@ -10,7 +10,7 @@
 
 namespace score::monitor {
 
-// The text has at most 400 KB.
+// The text has at most 500 KB.
 [[nodiscard]] std::string write_points(const LoadHistory& history);
 
 // Restores the points of the text. Lines that write_points() does not write are left out.

@@ -91,7 +91,7 @@ TEST(StoredHistory, FullHistoryFitsItsBound) {
   history.restore(1min, points);
   history.restore(10min, points);
   EXPECT_EQ(history.points(1min)->size(), 1440U);
-  EXPECT_LT(write_points(history).size(), 400'000U);
+  EXPECT_LT(write_points(history).size(), 500'000U);
 }
 
 }  // namespace

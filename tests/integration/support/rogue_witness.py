@@ -1,39 +1,29 @@
 """A witness that is not one: it has a node's key, grants its lease to every head, and shows a mark of its own."""
 import contextlib
-import threading
 
-from rogue import SCHEMA, Rogue, values
+from rogue import Rogue, values
+from workers import Workers
 
 TERM, WANTS, SENT = 2, 3, 6  # fields of LeaseRequest
 
 
-class RogueWitness:
+class RogueWitness(Workers):
     """`with RogueWitness(cluster, 'node01', mark):` while the node's own daemon is away."""
 
     def __init__(self, cluster, node, mark):
-        host, port = cluster.description['address'].rsplit(':', 1)
-        self.mark, self.is_over, self.answered = mark, threading.Event(), [0, 0]
-        self.threads = [threading.Thread(target=self.serve, args=(cluster, node, index, f'{host}:{int(port) + index}'), daemon=True)
-                        for index in range(2)]
+        super().__init__(2)
+        self.cluster, self.node, self.mark, self.answered = cluster, node, mark, [0, 0]
+        self.host, port = cluster.description['address'].rsplit(':', 1)
+        self.port = int(port)
 
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        for thread in self.threads:
-            thread.join()
-
-    def serve(self, cluster, node, index, address):
+    def run(self, number):
         while not self.is_over.wait(0.2):
-            with Rogue(cluster, node) as peer, contextlib.suppress(AssertionError, OSError):
-                peer.address = address
+            with Rogue(self.cluster, self.node) as peer, contextlib.suppress(AssertionError, OSError):
+                peer.address = f'{self.host}:{self.port + number}'
                 peer.connect()
-                peer.send('WitnessHello', lowest_version=1, highest_version=1, name=node.encode())
+                peer.send('WitnessHello', lowest_version=1, highest_version=1, name=self.node.encode())
                 while not self.is_over.is_set():
                     asked = values(peer.receive('LeaseRequest', limit=5)[1])
                     peer.send('LeaseReply', granted=asked.get(WANTS, 0), is_free=1, term=asked.get(TERM, 0), mark=self.mark,
                               sent_ns=asked.get(SENT, 0), asked_term=asked.get(TERM, 0))
-                    self.answered[index] += 1
+                    self.answered[number] += 1
