@@ -126,7 +126,7 @@ Status add_limit_signal(const std::string& text, wire::ResourceRequest& resource
   return read ? Status() : read.error().with_context("--signal '{}'", escape_terminal(text, 80));
 }
 
-Status check_limit_signal(const wire::ResourceRequest& resources) {
+Status fit_limit_signal(bool as_slurm, wire::ResourceRequest& resources) {
   if (resources.limit_signal() == 0) return {};
   if (resources.limit_signal_script() && !resources.allocation()) {
     return fail(Errc::Malformed, "--signal B: is for batch scripts; this job has no script");
@@ -135,11 +135,21 @@ Status check_limit_signal(const wire::ResourceRequest& resources) {
   for (const auto one : {resources.scheduled_limit_ns(), resources.wall_limit_ns()}) {
     if (one > 0) limit = std::min(limit, one);
   }
+  if (limit == INT64_MAX && as_slurm) {
+    resources.clear_limit_signal();
+    resources.clear_limit_signal_before_ns();
+    resources.clear_limit_signal_script();
+    return {};
+  }
   if (limit == INT64_MAX) {
     return fail(Errc::Malformed, "--signal needs a limit; give it with --time or --wall-time");
   }
   const Duration before(resources.limit_signal_before_ns());
   if (before < Duration(limit)) return {};
+  if (as_slurm) {
+    resources.set_limit_signal_before_ns(limit / 2);
+    return {};
+  }
   return fail(Errc::Malformed,
               "--signal: {} is not less than the limit of {}; give a shorter time: SIG@TIME",
               format_duration(before), format_duration(Duration(limit)));

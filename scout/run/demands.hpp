@@ -36,7 +36,9 @@ Status check_names(const std::string& account, const std::string& partition);
 // Adds "[B:]SIG[@TIME]"; an empty text adds nothing. Errors: Malformed, which names the option.
 Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources);
 // Checks that the request has a limit that leaves time before the signal, and a script if the
-// signal is for a script. Errors: Malformed, which names the option.
-Status check_limit_signal(const wire::ResourceRequest& resources);
+// signal is for a script. `as_slurm`: programs written for Slurm ask for a signal whatever the
+// limit is; without one it never comes, and with one that is too short it comes after half of it.
+// Errors: Malformed, which names the option.
+Status fit_limit_signal(bool as_slurm, wire::ResourceRequest& resources);
 
 }  // namespace score::scout

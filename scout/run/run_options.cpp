@@ -579,7 +579,7 @@ Result<wire::Submit> make_submission(const RunOptions& options) {
   submit.set_request_id(new_request_id());
   auto& resources = *submit.mutable_resources();
   if (auto status = fill_resources(options, resources); !status) return status.error();
-  if (auto status = check_limit_signal(resources); !status) return status.error();
+  if (auto status = fit_limit_signal(options.slurm_env, resources); !status) return status.error();
   if (auto status = add_room(options, resources); !status) return status.error();
   if (auto status = fill_spec(options, *submit.mutable_spec()); !status) return status.error();
   if (auto status = check_sizes(submit.spec()); !status) return status.error();

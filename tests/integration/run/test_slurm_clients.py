@@ -1,4 +1,5 @@
-"""Programs that call Slurm's commands, as their users write them. tests/slurm_clients.sh installs them; PyPI has them."""
+"""Programs that call Slurm's commands, as their users write them. tests/slurm_clients.sh installs them; PyPI and Maven's registry have them."""
+import shutil
 import subprocess
 import sys
 
@@ -95,6 +96,33 @@ rule one:
     shell: 'echo $SLURM_JOB_ID > {output}'
 '''
 
+NEXTFLOW = '''
+process square {
+  input: val x
+  output: stdout
+  script: "echo $((${x} * ${x}))"
+}
+process fails_once {
+  errorStrategy 'retry'
+  maxRetries 1
+  output: stdout
+  script: "echo attempt ${task.attempt}; exit ${task.attempt == 1 ? 3 : 0}"
+}
+process wide {
+  time '3s'
+  clusterOptions '--nodes=2 --ntasks=2'
+  output: stdout
+  script: "srun -n 2 sh -c 'echo rank \\$SLURM_PROCID'"
+}
+workflow {
+  squares = Channel.of(1, 2, 3) | square
+  squares.mix(fails_once(), wide()) | map { it.trim().readLines().sort().join(' ') } | view
+}
+'''
+
+OPENED = ('java.lang', 'java.io', 'java.nio', 'java.net', 'java.util', 'java.util.concurrent.locks', 'java.util.concurrent.atomic', 'sun.nio.ch',
+          'sun.nio.fs', 'sun.net.www.protocol.http', 'jdk.internal.misc')
+
 
 @pytest.fixture(scope='module')
 def links(few, tmp_path_factory):
@@ -147,3 +175,15 @@ def test_snakemake(few, links, tmp_path, how):
     executor = ['--executor', 'slurm'] if how == 'slurm' else generic
     run_client(few, links, tmp_path, CLIENTS / 'bin/snakemake', '--jobs', 3, *executor)
     assert len({(tmp_path / f'{n}.txt').read_text() for n in range(3)}) == 3
+
+
+def test_nextflow(few, links, tmp_path):
+    if not (CLIENTS / 'nextflow').is_dir() or not shutil.which('java'):
+        pytest.skip('Nextflow or Java is missing (tests/slurm_clients.sh fetches Nextflow with Maven)')
+    (tmp_path / 'main.nf').write_text(NEXTFLOW)
+    (tmp_path / 'nextflow.config').write_text("process.executor = 'slurm'\nexecutor.pollInterval = '1 sec'\n")
+    opened = [f'--add-opens=java.base/{name}=ALL-UNNAMED' for name in OPENED]
+    lines = run_client(few, links, tmp_path, 'env', 'NXF_OFFLINE=true', 'java', *opened, '-cp', f'{CLIENTS}/nextflow/*', 'nextflow.cli.Launcher', 'run',
+                       'main.nf', '-ansi-log', 'false')
+    shown = sorted(line for line in lines if line in ('1', '4', '9', 'attempt 2', 'rank 0 rank 1'))
+    assert shown == ['1', '4', '9', 'attempt 2', 'rank 0 rank 1'], lines

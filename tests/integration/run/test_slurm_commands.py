@@ -200,6 +200,15 @@ def test_jobs_are_changed_and_requeued(slurm, few):
     few.run('sccancel', '--grace', 0, job)
 
 
+def test_a_signal_fits_any_limit(slurm):
+    script = 'trap "echo came; exit 0" USR2; echo ready; while :; do sleep 0.1; done'
+    job = submit(slurm, '--signal=B:USR2@30', '-t', '00:00:20', '-o', 'signal.out', '--wrap', script)
+    assert ended(slurm, job) == 'COMPLETED'
+    assert (slurm.place / 'signal.out').read_text() == 'ready\ncame\n'
+    job = submit(slurm, '--signal=B:USR2@30', '-o', '/dev/null', '--wrap', 'true')
+    assert ended(slurm, job) == 'COMPLETED'
+
+
 def test_plan_names_a_time(slurm):
     planned = slurm('sbatch', '--test-only', '-n', 2, '--wrap', 'true').stderr
     assert re.fullmatch(r'sbatch: Job to start at \d{4}-\d\d-\d\dT\S+ using 2 processors on nodes node\S+ in partition normal\n', planned)
