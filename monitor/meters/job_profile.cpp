@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace score::monitor {
 
@@ -25,30 +27,37 @@ WallTime JobProfile::end_of_step(WallTime at) const {
   return WallTime{(at.time_since_epoch() + step_ / 2) / step_ * step_};
 }
 
-// Nodes report at slightly different times, so memory is summed over the last reports of all nodes
-// that are not older than the step before.
-void JobProfile::add(NodeId node, WallTime at, const NodeUse& use) {
+void JobProfile::add(NodeId node, JobId reported, WallTime at, const NodeUse& use) {
   WallTime end = end_of_step(at);
   if (points_.empty() || end > points_.back().end) {
-    if (points_.size() == kMostPoints) {
-      halve();
-      end = std::max(end_of_step(at), points_.back().end);
-    }
+    while (points_.size() == kMostPoints) double_step();
+    if (!points_.empty()) end = std::max(end_of_step(at), points_.back().end);
     if (points_.empty() || end > points_.back().end) points_.push_back({.end = end});
   }
   ProfilePoint& point = points_.back();
   add_cpu(point.cpu, use.cpu);
   add_bytes(point.pm_sent, use.pm_sent);
-  last_[node] = {point.end, use.memory};
-  Bytes sum{0};
-  for (const auto& [other, report] : last_) {
-    if (report.end + step_ >= point.end) add_bytes(sum, report.memory);
-  }
-  point.memory = std::max(point.memory, sum);
-  point.memory_largest = std::max(point.memory_largest, std::min(use.memory, kMostBytes));
+  last_[{node, reported}] = {point.end, use.memory};
+  add_memory(point);
 }
 
-void JobProfile::halve() {
+// Nodes report at slightly different times, so memory is summed over the last reports that are not
+// older than the step before.
+void JobProfile::add_memory(ProfilePoint& point) {
+  std::erase_if(last_, [&](const auto& one) { return one.second.end + step_ < point.end; });
+  Bytes sum{0};
+  Bytes of_node{0};
+  std::optional<NodeId> node;
+  for (const auto& [reporter, report] : last_) {
+    if (std::exchange(node, reporter.first) != reporter.first) of_node = Bytes{0};
+    add_bytes(of_node, report.memory);
+    add_bytes(sum, report.memory);
+    point.memory_largest = std::max(point.memory_largest, of_node);
+  }
+  point.memory = std::max(point.memory, sum);
+}
+
+void JobProfile::double_step() {
   step_ *= 2;
   std::vector<ProfilePoint> merged;
   for (const ProfilePoint& point : points_) {

@@ -1,7 +1,7 @@
 #pragma once
 // JobProfile keeps what a job used over time, in bounded memory: a point every ten seconds at
-// first. Whenever it is full, two points become one, and each later one covers twice the time. It
-// is pure.
+// first. Whenever it is full, two points become one, and each later one covers twice the time. If
+// the points are far apart, the time doubles until some of them meet. It is pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -10,11 +10,12 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace score::monitor {
 
-// NodeUse is what one node reports.
+// NodeUse is what one node reports of a job, or of a step of it.
 struct NodeUse {
   Duration cpu{0};   // processor time since the report before
   Bytes memory{0};   // the most since then
@@ -36,9 +37,10 @@ class JobProfile {
   static constexpr Duration kReportPeriod = std::chrono::seconds(10);
   static constexpr std::size_t kMostPoints = 180;
 
-  // Adds a node's report to the step whose end is nearest. A report that is older than the last
-  // point counts to that point.
-  void add(NodeId node, WallTime at, const NodeUse& use);
+  // Adds a node's report to the point whose end is nearest. A report that is older than the last
+  // point counts to that point. `reported` is the job itself or one of its steps, which may run at
+  // the same time there.
+  void add(NodeId node, JobId reported, WallTime at, const NodeUse& use);
 
   [[nodiscard]] Duration step() const { return step_; }
 
@@ -51,11 +53,12 @@ class JobProfile {
   };
 
   [[nodiscard]] WallTime end_of_step(WallTime at) const;
-  void halve();
+  void double_step();
+  void add_memory(ProfilePoint& point);
 
   Duration step_ = kReportPeriod;
   std::vector<ProfilePoint> points_;
-  std::map<NodeId, Report> last_;  // the last report of each node
+  std::map<std::pair<NodeId, JobId>, Report> last_;  // that are not older than a step
 };
 
 }  // namespace score::monitor

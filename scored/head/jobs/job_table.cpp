@@ -140,9 +140,9 @@ void JobTable::note_use(AttemptId attempt, NodeId node, WallTime at, const monit
   Job* job = find(job_of(attempt));
   if (job == nullptr || job->ended || job->progress.placement.attempt != attempt) return;
   if (std::ranges::find(job->nodes, node) == job->nodes.end()) return;
-  job->profile.edit().add(node, at, use);
+  job->profile.edit().add(node, job->info.id, at, use);
   Job* whole = find(job->info.step_of);
-  if (whole != nullptr && !whole->ended) whole->profile.edit().add(node, at, use);
+  if (whole != nullptr && !whole->ended) whole->profile.edit().add(node, job->info.id, at, use);
 }
 
 std::span<const NodeId> JobTable::nodes_of(AttemptId attempt) const {
