@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -79,6 +80,8 @@ char* word(const char* text) {
   return const_cast<char*>(text);
 }
 
+// Without --no-default-config, a file in the user's home could have criu execute a program with the
+// two capabilities.
 void fill_arguments(const CriuRequest& order, char* criu, char* process) {
   const bool saves = order.kind == CriuRequest::Kind::Save;
   char* const fixed[] = {criu,
@@ -86,6 +89,7 @@ void fill_arguments(const CriuRequest& order, char* criu, char* process) {
                          word(saves ? "--leave-running" : "--restore-detached"),
                          word(saves ? "-osave.log" : "-orestore.log"),
                          word("-D."),
+                         word("--no-default-config"),
                          word("-v2"),
                          word("--manage-cgroups=ignore"),
                          word("--file-locks"),
@@ -143,8 +147,12 @@ CriuReply carry_out(const CriuRequest& order, int directory, char* criu) {
 
 }  // namespace
 
+// Images could give a restored process securebits that weaken set-user-id programs, so no process
+// of criu, nor a restored one, gains rights from those.
 int serve(int socket, char* criu) {
   signal(SIGCHLD, SIG_DFL);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 1;
+  fcntl(socket, F_SETFD, FD_CLOEXEC);
   CriuRequest request;
   for (int fd = -1; receive(socket, request, fd);) {
     if (request.kind == CriuRequest::Kind::Stream) {
@@ -152,6 +160,9 @@ int serve(int socket, char* criu) {
       g_streams[g_count++] = {request, fd};
       continue;
     }
+    const bool is_known =
+        request.kind == CriuRequest::Kind::Save || request.kind == CriuRequest::Kind::Restore;
+    if (!is_known) return 1;
     const CriuReply reply = carry_out(request, fd, criu);
     close(fd);
     send(socket, &reply, sizeof reply, MSG_NOSIGNAL);
