@@ -20,8 +20,11 @@ struct Launch {
   const char* shepherd;  // the program
 };
 
-// scored-checkpoint gets the pipe of notes here, and behind it the descriptors of the request.
-inline constexpr int kPassedFd = 100;
+// scored-checkpoint gets the pipe of notes here, and behind it the descriptors of the request. No
+// descriptor of the launcher has such a number: it has two per shepherd, some of its own, and those
+// of the request.
+inline constexpr int kPassedFd = 600;
+static_assert(kPassedFd > kFirstFd + 2 * static_cast<int>(kMaxShepherds) + 2 * kPlaces + 16);
 
 struct Child {
   const Launch& launch;
