@@ -25,7 +25,6 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr base::Duration kLook = 5ms;
-constexpr base::Duration kForgotten = 60s;  // without an order the tasks continue
 constexpr std::size_t kMostList = 1U << 20U;
 constexpr std::size_t kMostProcesses = 65'536;
 
@@ -115,6 +114,7 @@ void JobCheckpoint::order(const wire::ShepherdCheckpoint& order) {
       go_on();
       return reply({});
     case wire::END:
+      is_held_ = false;
       signal_all(SIGKILL);
       return reply({});
     default:
@@ -130,7 +130,10 @@ ImageSet JobCheckpoint::set() const {
                               name.starts_with('.') ? "set" : name));
 }
 
+// The next order may never come, so the tasks do not wait for it forever.
 void JobCheckpoint::reply(const std::string& reason, std::uint64_t bytes) {
+  parts_.loop.cancel(std::exchange(timer_, 0));
+  if (is_held_) timer_ = parts_.loop.after(parts_.forgotten, [this] { go_on(); });
   wire::ShepherdCheckpointed answer;
   answer.set_tag(order_.tag());
   answer.set_reason(reason);
@@ -148,12 +151,13 @@ void JobCheckpoint::signal_all(int signal) const {
 void JobCheckpoint::hold() {
   if (auto why = parts_.why_not(); !why.empty()) return reply(why);
   signal_all(SIGSTOP);
-  timer_ = parts_.loop.after(kForgotten, [this] { go_on(); });
+  is_held_ = true;
   reply({});
 }
 
 void JobCheckpoint::go_on() {
   timer_ = 0;
+  is_held_ = false;
   signal_all(SIGCONT);
 }
 
@@ -197,7 +201,6 @@ void JobCheckpoint::run_criu() {
 
 void JobCheckpoint::saved(const base::Status& status) {
   is_busy_ = false;
-  timer_ = parts_.loop.after(kForgotten, [this] { go_on(); });
   const std::uint32_t index = parts_.plan.prepare.node_index();
   if (!status) {
     const auto why = set().error_of(index, "save.log");

@@ -9,6 +9,7 @@
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/tasks/task_table.hpp"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ class JobCheckpoint {
     std::function<std::vector<pid_t>()> tasks;  // [task]; 0: ended
     std::function<std::string()> why_not;       // why they cannot be saved now; empty: they can
     std::function<void(const wire::ShepherdCheckpointed&)> answer;
+    base::Duration forgotten = std::chrono::seconds(60);  // without an order the tasks continue
   };
 
   explicit JobCheckpoint(Parts parts) : parts_(std::move(parts)) {}
@@ -67,6 +69,7 @@ class JobCheckpoint {
   Parts parts_;
   std::vector<NodeImage::Stream> streams_;
   wire::ShepherdCheckpoint order_;  // the last one
+  bool is_held_ = false;            // the tasks are stopped
   bool is_busy_ = false;            // criu runs
   EventLoop::TimerId timer_ = 0;
 };
