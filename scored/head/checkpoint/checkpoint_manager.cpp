@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "proto/client.pb.h"
+#include "scored/head/checkpoint/checkpoint_steps.hpp"
 
 #include <chrono>
 #include <utility>
@@ -114,7 +115,7 @@ void CheckpointManager::order(JobId job, wire::CheckpointStep step) {
   if (!asked) done(job, step, {.reason = asked.error().context(), .directory = {}});
 }
 
-// After a failure the tasks continue, and what was written is removed.
+// After a failure the tasks continue.
 void CheckpointManager::done(JobId job, wire::CheckpointStep step, const Answers& answers) {
   Save& save = saves_.at(job);
   wire::Checkpointed& answer = save.answer;
@@ -134,10 +135,7 @@ void CheckpointManager::done(JobId job, wire::CheckpointStep step, const Answers
     answer.set_stopped_ns((now - save.stopped).count());
     return finish(job);
   }
-  if (!answer.reason().empty()) return order(job, wire::ABANDON);
-  if (step == wire::HOLD) return order(job, wire::SAVE);
-  if (step == wire::SAVE) return order(job, wire::COMPLETE);
-  order(job, save.ends_job ? wire::END : wire::GO_ON);
+  order(job, next_step(step, !answer.reason().empty(), save.ends_job));
 }
 
 // The tasks are stopped by themselves now; criu needs their cgroups thawed. A job that has ended in
