@@ -12,7 +12,8 @@ namespace score::node {
 
 namespace {
 
-constexpr Duration kAnswerPause = std::chrono::milliseconds{1};
+constexpr Duration kShortestPause = std::chrono::milliseconds{1};
+constexpr Duration kLongestPause = std::chrono::milliseconds{50};
 constexpr Duration kForTheReply = std::chrono::milliseconds{100};  // of the reply
 constexpr Duration kLongestOrder = std::chrono::hours{1};
 
@@ -22,13 +23,19 @@ wire::CheckpointReply failure(std::string reason) {
   return reply;
 }
 
+// criu may take seconds or minutes; a look costs at most a few percent more than that.
+Duration pause_after(Duration passed) {
+  return std::clamp(passed / 32, kShortestPause, kLongestPause);
+}
+
 asio::awaitable<wire::CheckpointReply> carry_out(StacksParts parts, AttemptPtr attempt,
                                                  wire::CheckpointOrder order) {
   const Duration limit = std::clamp(Duration(order.limit_ns()), kForTheReply, kLongestOrder);
-  const TimePoint deadline = parts.clock.now() + limit - kForTheReply;
+  const TimePoint began = parts.clock.now();
+  const TimePoint deadline = began + limit - kForTheReply;
   while (order.step() == wire::HOLD && !attempt->is_removed && !is_stopped(parts, *attempt)) {
     if (parts.clock.now() >= deadline) co_return failure("it was not stopped in time");
-    co_await parts.clock.sleep_for(kAnswerPause);
+    co_await parts.clock.sleep_for(kShortestPause);
   }
   wire::ShepherdCheckpoint message;
   message.set_tag(order.tag());
@@ -46,7 +53,7 @@ asio::awaitable<wire::CheckpointReply> carry_out(StacksParts parts, AttemptPtr a
       reply.set_directory(answer->directory());
       co_return reply;
     }
-    co_await parts.clock.sleep_for(kAnswerPause);
+    co_await parts.clock.sleep_for(pause_after(parts.clock.now() - began));
   }
   co_return failure(attempt->is_removed ? "it has ended" : "its shepherd did not answer in time");
 }
