@@ -1,6 +1,7 @@
 // Locks of fcntl(2) and flock(2). They are granted by the file's home, so they hold between all
 // mounts. A lock that must wait has a thread, which asks the server again every second, because the
-// threads of the session are needed to release other locks.
+// threads of the session are needed to release other locks. Locks of a closed file whose server
+// does not answer are released by a thread later: nothing else would end them.
 #include "pario/mount/open_files.hpp"
 #include "pario/mount/replies.hpp"
 
@@ -8,12 +9,15 @@
 #include <condition_variable>
 #include <fcntl.h>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <poll.h>
 #include <set>
 #include <sys/file.h>
 #include <thread>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 
 namespace score::pario {
 namespace {
@@ -23,7 +27,8 @@ constexpr std::uint64_t kNoEnd = UINT64_MAX;
 constexpr int kPauseMs = 500;
 constexpr int kMostFailures = 120;  // of a server that does not answer, one after the other
 
-// Knows which owners may have locks, so that a close asks the server only if there are some.
+// Knows which owners may have locks, so that a close asks the server only if there are some, and
+// which of them release theirs later.
 class LockOwners {
  public:
   struct Owner {
@@ -34,10 +39,42 @@ class LockOwners {
     friend auto operator<=>(const Owner&, const Owner&) = default;
   };
 
-  // `handle` is the open file through which the lock was taken.
+  // `handle` is the open file through which the lock was taken. A late release would take the new
+  // lock away, so this waits for one that has begun and prevents others.
   void add(const Owner& owner, std::uint64_t handle) {
-    const std::scoped_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
+    released_.wait(lock, [&] { return releasing_ != owner; });
+    late_.erase(owner);
     owners_[owner] = handle;
+  }
+
+  // Returns true if the caller must start a thread that calls begin_late() until that returns
+  // nothing. An owner that has taken a lock in the meantime releases all with it.
+  bool add_late(const Owner& owner) {
+    const std::scoped_lock lock(mutex_);
+    if (owners_.contains(owner)) return false;
+    late_.insert(owner);
+    return !std::exchange(has_thread_, true);
+  }
+
+  // Returns an owner whose locks must be released now, each in turn, or nothing.
+  std::optional<Owner> begin_late(bool is_stopped) {
+    const std::scoped_lock lock(mutex_);
+    has_thread_ = !late_.empty() && !is_stopped;
+    if (!has_thread_) return std::nullopt;
+    auto next = late_.upper_bound(last_);
+    if (next == late_.end()) next = late_.begin();
+    last_ = *next;
+    late_.erase(next);
+    releasing_ = last_;
+    return last_;
+  }
+
+  void end_late(bool is_released) {
+    const std::scoped_lock lock(mutex_);
+    if (!is_released) late_.insert(last_);
+    releasing_.reset();
+    released_.notify_all();
   }
 
   bool take(const Owner& owner) {
@@ -64,7 +101,12 @@ class LockOwners {
 
  private:
   std::mutex mutex_;
+  std::condition_variable released_;
   std::map<Owner, std::uint64_t> owners_;
+  std::set<Owner> late_;
+  Owner last_;  // that was released late
+  std::optional<Owner> releasing_;
+  bool has_thread_ = false;
 };
 
 LockOwners& lock_owners() {
@@ -86,6 +128,12 @@ class WaitingLocks {
     if (is_stopped_ || count_ >= kMostWaiting) return false;
     ++count_;
     return true;
+  }
+
+  // For the thread of late releases, which is only one.
+  void start_always() {
+    const std::scoped_lock lock(mutex_);
+    ++count_;
   }
 
   void ended() {
@@ -127,7 +175,10 @@ void wait_for_lock(fuse_req_t request, Volume& volume, const Wanted& wanted) {
       break;
     }
     error = volume.lock(wanted.file, wanted.mode | kWaitForLock, wanted.range);
-    if (error != EIO) continue;
+    if (error != EIO) {
+      failures = 0;
+      continue;
+    }
     if (++failures == kMostFailures) break;
     error = EAGAIN;
     ::poll(nullptr, 0, kPauseMs);
@@ -209,14 +260,31 @@ void set_whole_lock(fuse_req_t request, fuse_ino_t number, fuse_file_info* info,
             (operation & LOCK_NB) == 0);
 }
 
-int release(Volume& volume, const LockOwners::Owner& owner) {
-  return volume.lock(owner.file, owner.is_of_flock ? kWholeFile : 0, {owner.owner, 0, kNoEnd, 0});
+// Returns false if the server does not answer.
+bool try_release(Volume& volume, const LockOwners::Owner& owner) {
+  const std::uint32_t mode = owner.is_of_flock ? kWholeFile : 0;
+  return volume.lock(owner.file, mode, {owner.owner, 0, kNoEnd, 0}) != EIO;
+}
+
+void release_late(Volume& volume) {
+  while (const auto owner = lock_owners().begin_late(waiting_locks().is_stopped())) {
+    const bool is_released = try_release(volume, *owner);
+    lock_owners().end_late(is_released);
+    if (!is_released) ::poll(nullptr, 0, kPauseMs);
+  }
+  waiting_locks().ended();
+}
+
+void release(Volume& volume, const LockOwners::Owner& owner) {
+  if (try_release(volume, owner) || !lock_owners().add_late(owner)) return;
+  waiting_locks().start_always();
+  std::thread([&volume] { release_late(volume); }).detach();
 }
 
 // This is called with each close(2): the locks of fcntl(2) of the process end.
 void flush(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   const LockOwners::Owner owner{id_of(number), info->lock_owner, false};
-  if (lock_owners().take(owner)) static_cast<void>(release(volume_of(request), owner));
+  if (lock_owners().take(owner)) release(volume_of(request), owner);
   fuse_reply_err(request, 0);
 }
 
@@ -224,7 +292,7 @@ void flush(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
 
 void release_locks(Volume& volume, FileId file, std::uint64_t handle) {
   for (const LockOwners::Owner& owner : lock_owners().take_all(file, handle)) {
-    static_cast<void>(release(volume, owner));
+    release(volume, owner);
   }
 }
 

@@ -1,5 +1,6 @@
 """A volume without copies of which one server is dead: what lies on the others goes on."""
 import contextlib
+import fcntl
 import os
 import subprocess
 import time
@@ -104,3 +105,31 @@ def test_volume_is_mounted_while_server_is_dead(volume, tmp_path):
         assert read_all(mount.directory)[0] == read_all(directory)[0]
     finally:
         mount.stop()
+
+
+@pytest.mark.parametrize('lock', [fcntl.lockf, fcntl.flock])
+def test_locks_of_a_file_that_is_closed_meanwhile_are_released(tmp_path, lock):
+    """Another open file shows the server that the client is alive, so it would keep its locks."""
+    with make_temporary() as root:
+        servers = Servers(root, 1, wait=1)
+        try:
+            with contextlib.ExitStack() as stack:
+                made = [Mount(servers.file, tmp_path / f'mount{i}') for i in range(2)]
+                for one in made:
+                    stack.callback(one.stop)
+                near, far = (one.directory for one in made)
+                (near / 'f').write_bytes(b'x')
+                with open(near / 'kept', 'wb'):
+                    with open(near / 'f', 'r+b') as file:
+                        lock(file, fcntl.LOCK_EX)
+                        servers.kill(0)
+                    servers.start(0)
+                    with open(far / 'f', 'r+b') as file:
+                        lock(file, fcntl.LOCK_EX)
+                    with open(near / 'f', 'r+b') as file:
+                        lock(file, fcntl.LOCK_EX)
+                        time.sleep(1.5)  # a late release would end this lock
+                        with open(far / 'f', 'r+b') as other:
+                            assert errno_of(lock, other, fcntl.LOCK_EX | fcntl.LOCK_NB) == 'EAGAIN'
+        finally:
+            servers.stop()
