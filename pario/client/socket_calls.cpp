@@ -81,7 +81,8 @@ int connect_one(const addrinfo& address, int timeout_ms, int& made) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // The kernel of a host that is alive acknowledges what is sent, even if the server is slow.
+  // The kernel of a host that is alive acknowledges what is sent. A server that reads nothing for
+  // so long loses the connection, too; the requests are then sent again over a new one.
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kHostSilenceMs, sizeof kHostSilenceMs);
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &on, sizeof on);

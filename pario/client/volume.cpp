@@ -1,12 +1,21 @@
 #include "pario/client/volume.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
 #include <sys/stat.h>
 
 namespace score::pario {
+namespace {
+
+bool changes_names(Op op) {
+  constexpr std::array kChanges{Op::Create, Op::Unlink, Op::Insert, Op::Rename, Op::Move};
+  return std::ranges::find(kChanges, op) != kChanges.end();
+}
+
+}  // namespace
 
 int Volume::open(const std::string& path, std::unique_ptr<Volume>& volume, std::string& message) {
   std::unique_ptr<Volume> made(new Volume);
@@ -29,6 +38,7 @@ int Volume::connect(const std::string& path, std::string& message) {
   const auto count = static_cast<std::uint32_t>(description_.servers.size());
   for (std::uint32_t server = 0; server < count; ++server) {
     links_.push_back(std::make_unique<Link>(description_, server, transport));
+    has_new_names_.emplace_back(false);
     const int error = links_.back()->open();
     if (error == 0) ++reached;
     if (error == 0 || first != 0) continue;
@@ -53,6 +63,7 @@ std::uint32_t Volume::server_of(const Name& name) const {
 int Volume::call(std::uint32_t server, Call& call) {
   links_[server]->start(call);
   links_[server]->finish(call);
+  if (call.error == 0 && changes_names(call.request.op)) has_new_names_[server] = true;
   return call.error;
 }
 
@@ -351,16 +362,33 @@ int Volume::truncate(FileId id, std::uint64_t size) {
   return error;
 }
 
+int Volume::sync_all(FileId id) {
+  std::vector<Call> calls;
+  return call_all({.op = Op::Sync, .id = id}, calls);
+}
+
+// A server that is dead does not matter if this client has changed no name there since the last
+// time: other names of the directory are on the disks of the others.
+int Volume::sync_names(FileId directory) {
+  std::vector<bool> had_new;
+  for (std::atomic<bool>& has_new : has_new_names_) had_new.push_back(has_new.exchange(false));
+  std::vector<Call> calls;
+  call_all({.op = Op::Sync, .id = directory}, calls);
+  int error = 0;
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    const int failed = calls[server].error;
+    if (failed != 0 && had_new[server]) has_new_names_[server] = true;
+    const bool matters = failed != 0 && (failed != EIO || had_new[server]);
+    if (error == 0 && matters) error = failed;
+  }
+  return error;
+}
+
 int Volume::sync(FileId id) {
   FileStatus found;
   if (const int error = status(id, found, true)) return error;
   if (found.is_wide || S_ISDIR(found.mode)) {
-    std::vector<Call> calls;
-    const int error = call_all({.op = Op::Sync, .id = id}, calls);
-    // The names on servers that are dead cannot have changed.
-    const bool is_rest_done = std::ranges::all_of(
-        calls, [](const Call& one) { return one.error == 0 || one.error == EIO; });
-    return S_ISDIR(found.mode) && is_rest_done ? 0 : error;
+    return S_ISDIR(found.mode) ? sync_names(id) : sync_all(id);
   }
   Call one;
   return call_home(Op::Sync, id, one);

@@ -8,6 +8,7 @@
 #include "pario/core/waits/file_locks.hpp"
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -182,6 +183,8 @@ class Volume {
   int take_status(const Call& call, FileStatus& status, bool is_opened = false);
   int in_closed_directory(FileId directory);
   int add_wide(FileStatus& status);
+  int sync_all(FileId id);
+  int sync_names(FileId directory);
   int connect(const std::string& path, std::string& message);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);
   // Takes one name of a file, and removes it with the last one.
@@ -197,6 +200,8 @@ class Volume {
   std::vector<std::unique_ptr<Link>> links_;
   OpenFileTracker* keeper_ = nullptr;
   std::uint64_t client_ = 0;  // random; of locks
+  // [server] This client has changed names there which may not be on its disk yet.
+  std::deque<std::atomic<bool>> has_new_names_;
 };
 
 class Volume::Transfer {

@@ -72,6 +72,29 @@ def test_files_on_other_servers_are_served(volume):
     assert len(served) == COUNT and not seconds
 
 
+def sync_directory(directory):
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def test_names_that_may_be_lost_are_not_called_durable(volume):
+    """The server has not stored them: a crash of its host could lose them."""
+    servers, directory, dead = volume
+    assert errno_of(sync_directory, directory) == 'EIO'
+    servers.start(dead)
+    wait_until_done(lambda: errno_of(sync_directory, directory) is None)
+    servers.kill(dead)
+    assert errno_of(sync_directory, directory) is None, 'no name has changed since'
+
+
+def wait_until_done(is_done):
+    while not is_done():
+        time.sleep(0.1)
+
+
 @contextlib.contextmanager
 def library(servers):
     client = Client(servers.file)
