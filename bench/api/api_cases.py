@@ -7,7 +7,6 @@ import contextlib
 import json
 import resource
 import socket
-import threading
 import time
 
 import arguments
@@ -15,7 +14,7 @@ import bench_report as report
 import measure
 from cluster import Cluster, wait_until
 from kernels import note
-from measure import percentile
+from measure import in_threads, percentile
 
 BOUNDS = {'submissions_per_second': 500, 'list_p99_ms': 50, 'head_cpu_followers_percent': 5, 'head_grew_mib': 3}
 AT_LEAST = {'submissions_per_second'}
@@ -88,13 +87,7 @@ def submit(cluster, seconds, clients):
             (times if status == 201 else refused).append((time.monotonic() - begun) * 1000)
             if status == 429:
                 time.sleep(0.01)
-    threads = [threading.Thread(target=work) for _ in range(clients)]
-    begun = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.monotonic() - begun
+    took = in_threads(work, clients)
     return {'submissions_per_second': len(times) / took, 'submissions_p50_ms': percentile(times, 0.5),
             'submissions_p99_ms': percentile(times, 0.99), 'submissions_refused': len(refused), 'samples': {'submissions_ms': times}}
 

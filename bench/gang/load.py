@@ -9,14 +9,13 @@ import resource
 import socket
 import sqlite3
 import struct
-import threading
 import time
 
 import arguments
 import bench_report as report
 from cluster import Cluster, wait_until
 from kernels import note
-from measure import percentile
+from measure import in_threads, percentile
 from protobuf import fields
 
 HEADER = struct.Struct('<IHHII')
@@ -131,13 +130,7 @@ def in_turn(path, seconds, clients):
             except Refused:
                 refused[0] += 1
                 time.sleep(0.01)
-    threads = [threading.Thread(target=work) for _ in range(clients)]
-    begun = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return times, refused[0], time.monotonic() - begun
+    return times, refused[0], in_threads(work, clients)
 
 
 def measure_submissions(path, seconds, clients=16):

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import statistics
 import subprocess
+import threading
 import time
 
 from cluster import EXAMPLES, PROGRAMS, wait_until
@@ -35,6 +36,17 @@ def summary(values):
     """Returns the figure, the spread of the values, and the precision of the figure."""
     low, high = interval(values)
     return {'median': statistics.median(values), 'lowest': min(values), 'highest': max(values), 'low': low, 'high': high}
+
+
+def in_threads(work, count):
+    """Runs work() in so many threads at once, and returns the seconds until the last one has ended."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - begun
 
 
 # ---- daemons

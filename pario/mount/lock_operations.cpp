@@ -48,8 +48,8 @@ class LockOwners {
     owners_[owner] = handle;
   }
 
-  // Returns true if the caller must start a thread that calls begin_late() until that returns
-  // nothing. An owner that has taken a lock in the meantime releases all with it.
+  // The caller must start a thread if this returns true. That thread calls begin_late() until it
+  // returns nothing. An owner that has taken a lock in the meantime releases all with it.
   bool add_late(const Owner& owner) {
     const std::scoped_lock lock(mutex_);
     if (owners_.contains(owner)) return false;
@@ -130,7 +130,7 @@ class WaitingLocks {
     return true;
   }
 
-  // For the thread of late releases, which is only one.
+  // The thread of late releases calls this. There is only one, so it has no limit.
   void start_always() {
     const std::scoped_lock lock(mutex_);
     ++count_;

@@ -39,9 +39,9 @@ class OpenFiles final : public OpenFileTracker {
 
 OpenFiles& open_files();
 
-// This class remembers threads whose open(2) was answered with ESTALE, because the file of the name
-// that the kernel remembered is gone. The kernel then looks the name up and opens the file again in
-// the same system call; if that file has lost its name in between, it is opened without one.
+// The file of a name that the kernel remembers may be gone. Then open(2) is answered with ESTALE,
+// and this class remembers the thread. The kernel looks the name up again and opens the file in the
+// same system call; if that file has lost its name in between, it is opened without one.
 class RepeatedOpens {
  public:
   // After a refused open, the next one of the thread is in the same system call. A refused request
