@@ -8,6 +8,11 @@
 #include <array>
 
 namespace score::head {
+namespace {
+
+constexpr Duration kMostDelay = std::chrono::hours(24 * 366);
+
+}  // namespace
 
 std::string pack_conditions(const Conditions& conditions) {
   return proto::to_wire(conditions).SerializeAsString();
@@ -20,7 +25,16 @@ Result<Conditions> unpack_conditions(std::string_view bytes) {
     return fail(Errc::TooLarge, "the job waits for {} jobs; at most {} are possible",
                 message->after_size(), kMaxDependencies);
   }
-  return proto::from_wire(*message);
+  auto conditions = proto::from_wire(*message);
+  if (!conditions) return conditions;
+  for (const Dependency& dependency : conditions->after) {
+    const bool may_have_delay = dependency.kind == After::Started && !conditions->any;
+    if (dependency.delay > (may_have_delay ? kMostDelay : Duration{0})) {
+      return fail(Errc::Malformed, "{}: a delay is at most a year, after a start only",
+                  name_of(dependency));
+    }
+  }
+  return conditions;
 }
 
 std::string name_of(const Dependency& dependency) {

@@ -143,6 +143,20 @@ TEST_F(DependencyTrackerTest, DelayOfAnEarlierStartHasBegun) {
   EXPECT_FALSE(add(3, late));
 }
 
+// Front ends refuse them, but a program may send anything.
+TEST(Conditions, OtherDelaysAreRefused) {
+  Conditions late;
+  late.after = {{After::Started, JobId(1), 5min}};
+  EXPECT_TRUE(unpack_conditions(pack_conditions(late)));
+  late.any = true;
+  EXPECT_FALSE(unpack_conditions(pack_conditions(late)));
+  late.any = false;
+  late.after.front().delay = Duration::max();
+  EXPECT_FALSE(unpack_conditions(pack_conditions(late)));
+  late.after.front() = {After::Ok, JobId(1), 5min};
+  EXPECT_FALSE(unpack_conditions(pack_conditions(late)));
+}
+
 TEST_F(DependencyTrackerTest, AnyAndNotOk) {
   add(1), add(2), add(3);
   add(4, after(After::Ended, {1}));
