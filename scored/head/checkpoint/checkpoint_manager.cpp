@@ -47,8 +47,10 @@ Result<gang::JobView> CheckpointManager::view_of(JobId id) const {
   }
   auto view = head_.runner.view(id);
   if (!view) return view;
-  const bool has_tasks = view->state == JobState::Running || view->state == JobState::Suspended;
-  if (has_tasks) return view;
+  if (view->state == JobState::Running) return view;
+  if (view->state == JobState::Suspended) {  // criu cannot read frozen tasks
+    return fail(Errc::WrongState, "job {} is suspended; resume it first", id);
+  }
   return fail(Errc::WrongState, "job {} is {}, not running", id, gang::to_string(view->state));
 }
 

@@ -188,6 +188,8 @@ def test_what_cannot_be_saved_is_said(saving, tmp_path):
     saving.wait_job(job, 'running')
     assert 'is not saved and goes on: ' in refused(saving, 'score', 'checkpoint', job)
     assert saving.job(job)['state'] == 'running'
+    saving.run('score', 'suspend', job)
+    assert 'is suspended; resume it first' in refused(saving, 'score', 'checkpoint', job)
 
 
 @pytest.mark.parametrize('damage', ['image', 'list', 'mark', 'nodes'])
