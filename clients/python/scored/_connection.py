@@ -54,6 +54,7 @@ class Connection:
         self.address = address
         self._token = token
         self._context = context
+        self._was_reached = False
 
     def _open(self) -> http.client.HTTPConnection:
         if '://' not in self.address:
@@ -84,8 +85,11 @@ class Connection:
         while True:
             try:
                 response = self._send(method, path, body, headers or {})
+                self._was_reached = True
             except (OSError, http.client.HTTPException) as error:
-                if may_repeat and time.monotonic() < end and not isinstance(error, (FileNotFoundError, ssl.SSLError)):
+                # A head that ends in good order removes its socket. Without one from the start, the address is wrong.
+                is_wrong = isinstance(error, ssl.SSLError) or (isinstance(error, FileNotFoundError) and not self._was_reached)
+                if may_repeat and time.monotonic() < end and not is_wrong:
                     time.sleep(0.2)
                     continue
                 raise ScoredError(0, f'cannot reach the head at {self.address}: {error}') from error

@@ -1,5 +1,6 @@
 """The Python package in clients/python drives a virtual cluster."""
 import asyncio
+import concurrent.futures
 import doctest
 import math
 import os
@@ -42,6 +43,24 @@ def test_a_script_an_array_and_a_dependency(cluster):
     assert last.wait(600).state == 'completed'
     assert last.output() == b'0\n1\n2\n3\n'
     assert pathlib.Path(f'batch-{batch.number}').read_text() == 'step\nstep\n'
+
+
+def test_a_head_that_restarts_in_good_order_is_waited_for(pair, cluster):
+    """It removes its socket."""
+    with pytest.raises(scored.ScoredError, match='No such file'):
+        list(scored.Cluster('/nonexistent/api.sock').jobs())
+    before = list(cluster.jobs())
+    place = pair.directory / 'head/api.sock'
+    away = place.rename(place.with_name('api.away'))
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(lambda: list(cluster.jobs()))
+            concurrent.futures.wait([asked], 1)
+            away.rename(place)
+            assert asked.result(600) == before
+    finally:
+        if away.exists():
+            away.rename(place)
 
 
 def test_a_job_is_followed_and_cancelled(cluster):
