@@ -9,11 +9,11 @@
 
 namespace score::shepherd {
 
-// Removes files that no process can use any more: regular files in `directory` that belong to this
-// process's user, have a name as MPI libraries choose it, were created or changed since `since`,
-// and that no process has open or mapped. A running job therefore keeps its files, including other
-// jobs of this user, and files of other kinds stay. Returns the names of the removed files. If a
-// process of this user cannot be examined and has shared memory, nothing is removed.
+// Removes files that no process uses: regular files in `directory` that belong to this process's
+// user, are not empty, have a name as MPI libraries choose it, were created or changed since
+// `since`, and that no process has open or mapped. A running job therefore keeps its files,
+// including other jobs of this user, and files of other kinds stay. Returns the names of the
+// removed files. Where the kernel grants no leases (fs.leases-enable), nothing is removed.
 std::vector<std::string> remove_abandoned_memory(const std::string& directory,
                                                  base::WallTime since);
 

@@ -7,8 +7,10 @@
 #include <array>
 #include <fcntl.h>
 #include <filesystem>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,10 +108,43 @@ TEST_F(AbandonedMemory, KeepsFilesInUse) {
   children_.clear();
 }
 
-TEST_F(AbandonedMemory, KeepsAllFilesIfProcessHidesItsUse) {
-  if (geteuid() == 0) GTEST_SKIP() << "root sees what all processes use";
+TEST_F(AbandonedMemory, KeepsFileOfProcessThatHidesItsUse) {
   make("mpich_shm_3_0");
+  make("mpich_shm_3_1");
   user_of("mpich_shm_3_0", Use::Hidden);
+  EXPECT_EQ(remove(), Names{"mpich_shm_3_1"});
+}
+
+// A job that may be saved runs in such a namespace, and its shepherd too.
+TEST_F(AbandonedMemory, KeepsFilesUsedInOtherNamespaces) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  make("mpich_shm_8_0");
+  make("mpich_shm_8_1");
+  user_of("mpich_shm_8_0", Use::Open);
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) _exit(99);
+    const pid_t inner = fork();
+    if (inner == 0) {
+      const bool is_ready = mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                            mount("proc", "/proc", "proc", 0, nullptr) == 0;
+      _exit(is_ready ? static_cast<int>(remove().size()) : 99);
+    }
+    int status = 0;
+    waitpid(inner, &status, 0);
+    _exit(WEXITSTATUS(status));
+  }
+  int status = 0;
+  waitpid(outer, &status, 0);
+  if (WEXITSTATUS(status) == 99) GTEST_SKIP() << "cannot make a PID namespace here";
+  EXPECT_EQ(WEXITSTATUS(status), 1) << "only the file that nobody uses is removed";
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/mpich_shm_8_0"));
+}
+
+// Its creator may still be inside of open().
+TEST_F(AbandonedMemory, KeepsEmptyFiles) {
+  make("mpich_shm_9_0");
+  std::filesystem::resize_file(directory_ + "/mpich_shm_9_0", 0);
   EXPECT_EQ(remove(), Names{});
 }
 
