@@ -179,6 +179,20 @@ TEST(Queue, StoppedHighJobKeepsItsCores) {
   EXPECT_FALSE(b.cluster.set_stopped(JobId{99}, true, b.now));
 }
 
+TEST(Queue, JobIsNotStoppedBeforeItsTasksExist) {
+  QueueBench b;
+  b.add_nodes(2);
+  b.stuck = {NodeId{1}};
+  const JobId job = b.submit(QueueBench::on_nodes(2));
+  b.pass(500ms);
+  ASSERT_EQ(b.state(job), JobState::Running);
+  const auto refused = b.cluster.set_stopped(job, true, b.now);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().is(base::Errc::Busy)) << refused.error().message();
+  b.say(NodeId{1}, base::Started{b.view(job).attempt});
+  b.expect_ok(b.cluster.set_stopped(job, true, b.now));
+}
+
 // Tasks are forked in the job's own slices, and a displaced job has none.
 TEST(Queue, DisplacedJobGetsMoreTimeToLaunch) {
   QueueBench b;

@@ -18,6 +18,12 @@ namespace {
 
 constexpr int kMaxSignal = 64;
 
+// Returns true if all nodes of a running job have started their tasks.
+bool has_begun(const Members& members) {
+  return members.not_begun().empty() && members.in(Member::Prepared).empty() &&
+         members.in(Member::Asked).empty();
+}
+
 const char* reason_of(EndCause cause) {
   switch (cause) {
     case EndCause::User:
@@ -188,7 +194,8 @@ Result<void> Requests::resume(JobId id, Step& step) {
   return {};
 }
 
-// A step is stopped with its job, in whose slices it runs.
+// A step is stopped with its job, in whose slices it runs. Tasks are forked in these slices, too,
+// so a job that is stopped before all of its nodes have begun would not begin.
 Result<void> Requests::set_stopped(JobId id, bool is_stopped, Step& step) {
   const auto found = p_.tables.jobs.live(id);
   if (!found) return found.error();
@@ -198,6 +205,9 @@ Result<void> Requests::set_stopped(JobId id, bool is_stopped, Step& step) {
   }
   if (is_stopped && !job.is_managed()) {
     return fail(Errc::WrongState, "job {} is {}, not running", id, to_string(job.state));
+  }
+  if (is_stopped && !has_begun(*(*found)->members)) {
+    return fail(Errc::Busy, "job {} is starting its tasks; try again", id);
   }
   const std::uint64_t wanted = is_stopped ? job.attempts : 0;
   if (std::exchange(job.stopped_attempt, wanted) == wanted) return {};

@@ -84,7 +84,7 @@ Status StacksCollector::read(const std::string& asker, const wire::GetStacks& re
   Parts first;
   const auto nodes = nodes_of(*view, request.ranks(), first);
   if (!nodes) return nodes.error();
-  auto actions = head_.runner.cluster().set_stopped(gang, true, head_.runner.now());
+  auto actions = head_.runner.cluster().set_stopped(view->id, true, head_.runner.now());
   if (!actions) return actions.error();
   stopped_.insert(gang);
   head_.runner.perform(*std::move(actions));

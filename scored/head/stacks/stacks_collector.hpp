@@ -31,7 +31,8 @@ class StacksCollector {
       : head_(head), poll_(clock, head.links, head.alarm) {}
 
   // Calls `done` unless it returns an error. Errors: NotFound, WrongState (it does not run, or is
-  // an allocation with several steps), Unsupported, Malformed (ranks), Busy.
+  // an allocation with several steps), Unsupported, Malformed (ranks), Busy (it is
+  // being read, or starts its tasks).
   [[nodiscard]] Status read(const std::string& asker, const wire::GetStacks& request, Done done);
   // Takes a node's stacks; a reply with an unknown tag is dropped.
   void reply(NodeId node, wire::StacksReply&& message);

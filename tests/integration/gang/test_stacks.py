@@ -53,15 +53,24 @@ def hang(tmp_path_factory):
     return mpis.build('mpich4', HANG, tmp_path_factory.mktemp('hang'))
 
 
-def stacks(cluster, job, *words):
-    """The answer of all nodes. On a loaded machine one may answer too late; then they are asked again."""
+def answered(cluster, job, *words):
+    """The output of score stacks with the answers of all nodes. On a loaded machine one may answer too late; then they
+    are asked again, after the job has run for as long as it was stopped."""
     found = []
 
     def is_answered():
-        found[:] = [cluster.run('score', 'stacks', '--json', *words, job, code=None)]
-        return found[0].returncode == 0
+        asked = time.monotonic()
+        found[:] = [cluster.run('score', 'stacks', *words, job, code=None)]
+        if found[0].returncode == 0 and not re.search('in time|too long|was ended', found[0].stdout):
+            return True
+        time.sleep(time.monotonic() - asked)
+        return False
     wait_until(is_answered, what=lambda: found[0])
-    return json.loads(found[0].stdout)
+    return found[0].stdout
+
+
+def stacks(cluster, job, *words):
+    return json.loads(answered(cluster, job, '--json', *words))
 
 
 def list_of(first, count):
@@ -75,13 +84,17 @@ def check_hang(cluster, program, seed):
     found = {}
 
     def is_named():
+        asked = time.monotonic()
         found.update(stacks(cluster, job))
         groups = found['groups']
-        return len(groups) == 2 and groups[0]['ranks'] == list_of(first, count) and groups[1]['count'] == RANKS - count \
-            and re.match('P?MPI_Barrier ', groups[1]['place'])
+        if len(groups) == 2 and groups[0]['ranks'] == list_of(first, count) and groups[1]['count'] == RANKS - count \
+                and re.match('P?MPI_Barrier ', groups[1]['place']):
+            return True
+        time.sleep(time.monotonic() - asked)  # a stopped job does not start
+        return False
     wait_until(is_named, what=lambda: json.dumps(found.get('groups')))
     assert f'odd_{KINDS[kind]}' in json.dumps(found['frames'])
-    text = cluster.run('score', 'stacks', job, code=None).stdout
+    text = answered(cluster, job)
     rare = text.split('rarest place first:\n')[1].splitlines()[0]
     assert f': {list_of(first, count)}  ' in rare, text
     cluster.cancel(job)
@@ -145,6 +158,20 @@ def test_a_shell_stands_for_its_program_and_threads_are_shown(pair):
     only = stacks(pair, job, '--ranks', '1')
     assert [frame['ranks'] for frame in only['frames'] if frame['ranks']] == ['1']
     assert sum(frame['threads'] for frame in only['frames']) == 1
+
+
+def test_a_job_that_starts_is_read_whole(pair, hang):
+    for _ in range(4):
+        job = pair.submit('-n', RANKS, '-N', 2, hang, 0, 0, 0)
+        result = pair.run('score', 'stacks', '--json', job, code=None)
+        while result.returncode != 0:
+            assert re.search('starting its tasks|not running', result.stderr) and result.stderr.count('\n') == 1, result
+            result = pair.run('score', 'stacks', '--json', job, code=None)
+        answer = json.loads(result.stdout)
+        assert 'does not run here' not in result.stdout, answer
+        if not answer['problems']:
+            assert sum(group['count'] for group in answer['groups']) == RANKS, answer
+        pair.cancel(job)
 
 
 def test_steps_stand_for_their_allocation(pair):
