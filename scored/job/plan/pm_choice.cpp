@@ -163,6 +163,15 @@ std::vector<pid_t> family_of(pid_t first) {
   return family;
 }
 
+LoadedMpi mpi_of_process(pid_t pid) {
+  for (auto& path : mapped_files(pid)) {
+    const auto kind = mpi_library_of({file_name_of(path)});
+    const bool is_pmix = file_name_of(path).starts_with("libpmix.so");
+    if (kind != MpiLibrary::Unknown && !is_pmix) return {kind, std::move(path)};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> libraries_of(const std::string& program, const Plan& plan) {
@@ -199,13 +208,16 @@ bool is_linked_to_mpi(const Plan& plan) {
 
 LoadedMpi mpi_of_task(pid_t task) {
   for (const pid_t pid : family_of(task)) {
-    for (auto& path : mapped_files(pid)) {
-      const auto kind = mpi_library_of({file_name_of(path)});
-      const bool is_pmix = file_name_of(path).starts_with("libpmix.so");
-      if (kind != MpiLibrary::Unknown && !is_pmix) return {kind, std::move(path)};
-    }
+    auto mpi = mpi_of_process(pid);
+    if (mpi.kind != MpiLibrary::Unknown) return mpi;
   }
   return {};
+}
+
+std::size_t count_mpi_processes(pid_t task) {
+  const auto family = family_of(task);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      family, [](pid_t pid) { return mpi_of_process(pid).kind != MpiLibrary::Unknown; }));
 }
 
 std::string ofi_objection_of_task(pid_t task) {

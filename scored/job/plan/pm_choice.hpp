@@ -50,4 +50,7 @@ struct LoadedMpi {
 // if there is none.
 LoadedMpi mpi_of_task(pid_t task);
 
+// Returns how many processes, of a running task and its descendants, have loaded an MPI library.
+std::size_t count_mpi_processes(pid_t task);
+
 }  // namespace score::shepherd

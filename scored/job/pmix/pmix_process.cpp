@@ -150,9 +150,13 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
   } else if (frame.type == FrameType::PmixTaskState) {
     wire::PmixTaskState state;
     if (!state.ParseFromString(frame.payload)) return;
-    if (state.is_initialised()) initialised_.insert(state.task());
-    if (state.is_initialised()) handlers_.initialised(state.task());
-    if (!state.is_initialised()) initialised_.erase(state.task());
+    if (!state.is_initialised()) {
+      initialised_.erase(state.task());
+    } else if (initialised_.insert(state.task()).second) {
+      handlers_.initialised(state.task());
+    } else {
+      handlers_.connected_twice(state.task());
+    }
   }
 }
 

@@ -29,6 +29,8 @@ class PmixProcess {
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
     std::function<void(std::uint32_t task)> initialised;
+    // A process has connected as a task that is connected already.
+    std::function<void(std::uint32_t task)> connected_twice;
     std::function<void(const wire::PmixSpawn&)> spawn;  // answered by spawn_done()
     std::function<void(std::uint32_t world, const std::string& reason)> world_ready;
   };

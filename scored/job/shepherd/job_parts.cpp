@@ -17,6 +17,14 @@
 
 namespace score::shepherd {
 
+namespace {
+
+constexpr const char* kStartedIsRefused =
+    "it has started an MPI program, which is no rank of this job and would wait for ever: start it "
+    "with scrun or MPI_Comm_spawn";
+
+}  // namespace
+
 JobParts::JobParts(Services given, Handlers handlers) : services(given), up(std::move(handlers)) {}
 
 void JobParts::note(std::uint32_t task, const std::string& text) {
@@ -129,6 +137,10 @@ void JobParts::make_servers() {
   handlers.initialised = [this](std::uint32_t task) {
     has_mpi = true;
     if (mpi_watch) mpi_watch->initialised(task);
+  };
+  handlers.connected_twice = [this](std::uint32_t task) {
+    if (!mpi_watch || !mpi_watch->has_several_mpis(task)) return;
+    up.abort({plan->rank_of(task), 1, kStartedIsRefused});
   };
   handlers.spawn = [this](std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done) {
     spawning->request(task, std::move(what.programs), std::move(what.key_values),

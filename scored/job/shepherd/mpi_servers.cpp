@@ -182,6 +182,7 @@ void MpiServers::make_pmix() {
     link_.send(message);
   };
   handlers.initialised = handlers_.initialised;
+  handlers.connected_twice = handlers_.connected_twice;
   handlers.abort = [this](const wire::PmixAbort& abort) {
     handlers_.abort({abort.rank(), abort.code(), abort.message()});
   };

@@ -35,6 +35,8 @@ class MpiServers {
     std::function<void(const Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
     std::function<void(std::uint32_t task)> initialised;  // its MPI library has initialised
+    // A further process has connected as this task, which has not called MPI_Finalize.
+    std::function<void(std::uint32_t task)> connected_twice;
     // The task requests to start programs. This is answered by `done`, at any time.
     std::function<void(std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done)> spawn;
     // The PMIx server knows the world, or `reason` says why it cannot.

@@ -61,6 +61,11 @@ void MpiWatch::initialised(std::uint32_t task) {
   if (has_objected_) note_(task, fmt::format("--net=pm is not used: {}", objection));
 }
 
+bool MpiWatch::has_several_mpis(std::uint32_t task) const {
+  const bool is_known = task < plan_.local_tasks() && tasks_.pids()[task] != 0;
+  return is_known && count_mpi_processes(static_cast<pid_t>(tasks_.pids()[task])) > 1;
+}
+
 void MpiWatch::tasks_ended(bool has_served) {
   if (!wants_pm() || plan_.spec.quiet() || has_served || has_objected_) return;
   if (tasks_.started_count() == 0) return;  // there was only room on this node

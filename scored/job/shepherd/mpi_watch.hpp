@@ -27,6 +27,8 @@ class MpiWatch {
   // Call this when the task's MPI library has initialised, so it is loaded. The library may be in
   // any process that a script has started. Only the first task is checked.
   void initialised(std::uint32_t task);
+  // Returns true if several processes of this task use MPI. A script may start one after the other.
+  [[nodiscard]] bool has_several_mpis(std::uint32_t task) const;
   // Call this when the tasks have ended by themselves. has_served: some of them opened PM.
   void tasks_ended(bool has_served);
 

@@ -300,7 +300,7 @@ int main(int argc, char** argv) {
 '''
 
 
-@pytest.mark.parametrize('mpi', ['mpich4', 'mpich5'])
+@pytest.mark.parametrize('mpi', mpis.NAMES)
 def test_a_rank_that_starts_an_mpi_program_ends_the_job(few, tmp_path, mpi):
     program = mpis.build(mpi, PARENT, tmp_path)
     result = few.run('scrun', '-N', 2, program, code=1)
