@@ -52,6 +52,7 @@ Link::Link(const VolumeDescription& volume, std::uint32_t server, const Peer& pe
       reconnect_seconds_(peer.reconnect_seconds),
       most_try_ms_(peer.has_copy ? 2'000 : kMostTryMs),
       has_copy_(peer.has_copy),
+      remembers_(peer.remembers),
       client_(random_number()),
       transport_(Transport::Tcp) {}
 
@@ -333,7 +334,7 @@ int Link::connect_within(int seconds) {
     const int error = connect(kConnectMs);
     // This retries even after EACCES, because a server that is killed in the handshake appears to
     // have refused the key.
-    if (error == 0 || monotonic_ms() + pause > end) return error;
+    if (error == 0 || is_hurried_ || monotonic_ms() + pause > end) return error;
     ::poll(nullptr, 0, pause);
   }
 }
@@ -352,6 +353,7 @@ int Link::connect(int timeout_ms) {
   if (error != 0 && has_copy_) is_at_copy_ = !is_at_copy_;
   if (error != 0) return error;
   fd_ = fd;
+  is_here_ = server == server_ && is_same_host(fd_);
   error = open_pm();
   if (error != 0) ::close(std::exchange(fd_, -1));
   if (error == 0) open_directory();

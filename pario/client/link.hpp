@@ -14,6 +14,7 @@
 #include "pario/core/volume_file.hpp"
 
 #include <array>
+#include <atomic>
 #include <bitset>
 #include <condition_variable>
 #include <map>
@@ -55,7 +56,8 @@ class Link final : private PmLink::Exchange {
   // Holds the options for a link from a server to a different one, by TCP.
   struct Peer {
     int reconnect_seconds = 1;
-    bool has_copy = false;  // false: only this server is used
+    bool has_copy = false;   // false: only this server is used
+    bool remembers = false;  // that the server is dead; see kDeadMs
   };
 
   Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer);
@@ -73,6 +75,13 @@ class Link final : private PmLink::Exchange {
   void finish(Call& call);
   // Returns true if run_directly() may handle requests.
   bool is_near();
+
+  // Returns true if the server of the part runs on this node.
+  bool is_on_this_node() const { return is_here_; }
+
+  // Requests fail if the server does not answer at once.
+  void stop_waiting() { is_hurried_ = true; }
+
   // Handles a Read or Write of data on this node without a request. Returns false if start() must
   // be used.
   bool run_directly(Call& call);
@@ -115,6 +124,8 @@ class Link final : private PmLink::Exchange {
   bool remembers_ = false;
   bool is_dead_ = false;  // these two need mutex_
   std::int64_t dead_until_ms_ = 0;
+  std::atomic<bool> is_hurried_ = false;
+  std::atomic<bool> is_here_ = false;
   bool is_at_copy_ = false;   // the connection is to the server of the copy
   bool was_refused_ = false;  // by that server, because it does not lead
   std::mutex send_mutex_;     // taken before mutex_

@@ -39,15 +39,14 @@ int find_parent(Volume& volume, std::string_view path, Volume::Name& name) {
   const std::size_t slash = path.rfind('/');
   name.name = slash == path.npos ? path : path.substr(slash + 1);
   if (name.name.empty()) return EINVAL;
-  FileStatus parent;
-  parent.id = kRootId;
-  const std::string_view above = path.substr(0, path.size() - name.name.size());
-  if (above.find_first_not_of('/') != above.npos) {
-    if (const int error = find_path(volume, above, parent)) return error;
+  Entry parent{kRootId, S_IFDIR, {}};
+  std::string_view above = path.substr(0, path.size() - name.name.size());
+  for (std::string_view next = take_first(above); !next.empty(); next = take_first(above)) {
     if (!S_ISDIR(parent.mode)) return ENOTDIR;
+    if (const int error = volume.find(parent.id, next, parent)) return error;
   }
   name.parent = parent.id;
-  return 0;
+  return S_ISDIR(parent.mode) ? 0 : ENOTDIR;
 }
 
 }  // namespace score::pario

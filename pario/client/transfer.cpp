@@ -123,7 +123,8 @@ ssize_t Volume::Transfer::end_read() {
   }
   if (!is_short) return static_cast<ssize_t>(total_);
   bool needs_more = false;
-  if (volume_.servers() == 1) return static_cast<ssize_t>(count_before(last_size, needs_more));
+  if (volume_.spread(file_.id) == 1)
+    return static_cast<ssize_t>(count_before(last_size, needs_more));
   FileStatus found;
   if (const int error = volume_.status(file_.id, found, true)) return -error;
   const std::uint64_t count = count_before(found.size, needs_more);

@@ -53,7 +53,7 @@ int Volume::connect(const std::string& path, std::string& message) {
 }
 
 Striping Volume::striping(FileId id) const {
-  return {servers(), home_of(id) % servers(), description_.stripe};
+  return striping_of(id, servers(), description_.stripe);
 }
 
 std::uint32_t Volume::server_of(const Name& name) const {
@@ -105,8 +105,31 @@ int Volume::take_status(const Call& one, FileStatus& found, bool is_opened) {
   if (!parse_body(one.body, attributes)) return EPROTO;
   if (attributes.mode == 0) return status(attributes.id, found, is_opened);
   found = to_status(attributes);
-  // The entries of a directory are spread over all servers, which know when they have changed.
-  return (found.is_wide || S_ISDIR(found.mode)) && servers() > 1 ? add_wide(found) : 0;
+  if (!found.is_wide || servers() == 1) return 0;
+  return S_ISDIR(found.mode) ? add_times(found, attributes.size) : add_wide(found);
+}
+
+// The entries of a directory are spread over all servers, which know when they have changed. Those
+// that do not answer are left out, and asked again next time.
+int Volume::add_times(FileStatus& found, std::uint64_t version) {
+  std::vector<Call> calls;
+  const std::uint32_t home = home_of(found.id);
+  const int error = call_all({.op = Op::GetAttributes, .id = found.id}, calls, home);
+  std::int64_t latest = 0;
+  for (std::uint32_t server = 0; server < servers(); ++server) {
+    Attributes attributes;
+    if (server == home || calls[server].error != 0) continue;
+    if (!parse_body(calls[server].body, attributes)) return EPROTO;
+    latest = std::max(latest, attributes.modified_ns);
+    found.changed_ns = std::max(found.changed_ns, attributes.changed_ns);
+  }
+  if (latest != 0) found.modified_ns = std::max(found.modified_ns, latest);
+  if (error != 0) return 0;
+  Call settle;
+  settle.request.number = static_cast<std::uint64_t>(latest);
+  settle.request.other = version;
+  static_cast<void>(call_home(Op::SettleTime, found.id, settle));
+  return 0;
 }
 
 // The size is the end of the last byte of data on any server.
@@ -115,12 +138,11 @@ int Volume::add_wide(FileStatus& found) {
   const std::uint32_t home = home_of(found.id);
   found.size = file_end(striping, home, found.size);
   std::vector<Call> calls;
-  const bool is_directory = S_ISDIR(found.mode);  // which is there even if not all servers are
   const Request request{.op = Op::GetAttributes, .id = found.id};
-  if (const int error = call_all(request, calls, home); error != 0 && !is_directory) return error;
+  if (const int error = call_all(request, calls, home)) return error;
   for (std::uint32_t server = 0; server < servers(); ++server) {
     Attributes attributes;
-    if (server == home || calls[server].error != 0) continue;
+    if (server == home) continue;
     if (!parse_body(calls[server].body, attributes)) return EPROTO;
     found.size = std::max(found.size, file_end(striping, server, attributes.size));
     found.blocks += attributes.blocks;
@@ -355,7 +377,7 @@ int Volume::truncate(FileId id, std::uint64_t size) {
   for (std::uint32_t turn = 0; turn < (file.is_wide ? servers() : 1); ++turn) {
     const std::uint32_t server = (home_of(id) + turn) % servers();
     Call one;
-    const std::uint64_t local = servers() == 1 ? size : local_size(striping, server, size);
+    const std::uint64_t local = spread(id) == 1 ? size : local_size(striping, server, size);
     one.request = {.op = Op::Truncate, .flags = kOpened, .id = id, .number = local};
     if (const int failed = call(server, one); error == 0) error = failed;
   }
@@ -430,11 +452,15 @@ int Volume::make_wide(OpenFile& file, std::span<const Piece> pieces) {
   const auto is_behind = [&](const Piece& piece) {
     return piece.server != home || piece.offset + piece.length > description_.stripe;
   };
-  if (servers() == 1 || file.is_wide || std::ranges::none_of(pieces, is_behind)) return 0;
+  if (spread(file.id) == 1 || file.is_wide || std::ranges::none_of(pieces, is_behind)) return 0;
   Call one;
   const int error = call_home(Op::SetWide, file.id, one);
   if (error == 0) file.is_wide = true;
   return error;
+}
+
+void Volume::stop_waiting() {
+  for (const auto& link : links_) link->stop_waiting();
 }
 
 ssize_t Volume::read(OpenFile& file, const Span& span) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 namespace score::pario {
@@ -54,7 +55,8 @@ class OpenFileTracker {
 };
 
 inline FileStatus to_status(const Attributes& from) {
-  return {from.id,          from.mode,       from.wide != 0,   from.size,  from.blocks,
+  const std::uint64_t size = (from.mode & S_IFMT) == S_IFDIR ? 0 : from.size;
+  return {from.id,          from.mode,       from.wide != 0,   size,       from.blocks,
           from.modified_ns, from.changed_ns, from.accessed_ns, from.group, from.links};
 }
 
@@ -74,6 +76,9 @@ class Volume {
   // `exclusive`, and otherwise the existing file.
   int create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
              FileStatus& status);
+  // Creates a directory with the layout `local`; see kLocalBit.
+  int make_local_directory(FileId parent, std::string_view name, std::uint32_t mode,
+                           FileStatus& status);
   int unlink(FileId parent, std::string_view name);
   int rmdir(FileId parent, std::string_view name);
 
@@ -146,6 +151,10 @@ class Volume {
   ssize_t write(OpenFile& file, const Span& span);
   // Writes at the end of the file; different writers never overlap.
   ssize_t append(OpenFile& file, const char* bytes, std::size_t length);
+  // Copies bytes from one file to another, as copy_file_range(2) does. The servers move the data.
+  // Returns the number of bytes, which can be less than `length`.
+  ssize_t copy(const OpenFile& from, std::uint64_t from_offset, OpenFile& to,
+               const Extent& to_extent);
   // Works as fallocate(2), for its modes that keep the place of other data.
   int allocate(OpenFile& file, int mode, const Extent& extent);
   // Works as lseek(2) with SEEK_DATA and SEEK_HOLE.
@@ -159,6 +168,12 @@ class Volume {
 
   // A transaction reads and writes several files in one step; see transaction.hpp.
   class Transaction;
+
+  // The process is about to end: requests no longer wait for servers that do not answer.
+  void stop_waiting();
+
+  // Returns kLocalLayout if what is made in the directory gets that layout, and otherwise 0.
+  std::uint16_t layout_in(FileId directory) const;
 
   std::uint64_t stripe() const { return description_.stripe; }
 
@@ -185,6 +200,7 @@ class Volume {
   int add_wide(FileStatus& status);
   int sync_all(FileId id);
   int sync_names(FileId directory);
+  int add_times(FileStatus& status, std::uint64_t version);
   int connect(const std::string& path, std::string& message);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);
   // Takes one name of a file, and removes it with the last one.
@@ -194,6 +210,15 @@ class Volume {
   int move(const Name& from, const Name& to, Call& one);
   int rename_across(const Name& from, const Name& to, bool exclusive, FileId& replaced);
   Striping striping(FileId id) const;
+
+  // Returns on how many servers the file may have data.
+  std::uint32_t spread(FileId id) const { return is_local(id) ? 1 : servers(); }
+
+  // Returns a server of this node if there is one, or else `otherwise`.
+  std::uint32_t own_server(std::uint32_t otherwise) const;
+  int create_once(const Name& name, std::uint32_t mode, bool exclusive, FileStatus& status);
+  // Makes a file of the layout `local` on a server other than that of its name.
+  int create_on(std::uint32_t server, const Name& name, std::uint32_t mode, FileStatus& status);
   std::uint32_t server_of(const Name& name) const;
 
   VolumeDescription description_;

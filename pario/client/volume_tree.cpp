@@ -111,8 +111,9 @@ int Volume::read_symbolic_link(FileId id, std::string& target) {
 
 int Volume::make_unnamed(FileId parent, std::uint32_t mode, FileStatus& found) {
   Call one;
-  one.request = {.op = Op::MakeFile, .id = parent, .mode = mode};
-  const int error = call(entry_server(parent, guard_name(), servers()), one);
+  one.request = {.op = Op::MakeFile, .flags = layout_in(parent), .id = parent, .mode = mode};
+  const std::uint32_t any = entry_server(parent, guard_name(), servers());
+  const int error = call(layout_in(parent) != 0 ? own_server(any) : any, one);
   return error != 0 ? error : take_status(one, found);
 }
 
@@ -129,12 +130,16 @@ int Volume::set_times(FileId id, const Times& times) {
   one.request.mode = times.what;
   one.request.number = static_cast<std::uint64_t>(times.modified_ns);
   one.request.other = static_cast<std::uint64_t>(times.accessed_ns);
-  if (const int error = call_home(Op::SetTime, id, one)) return error;
-  if ((times.what & kSetModified) == 0 || (!found.is_wide && !S_ISDIR(found.mode))) return 0;
-  std::vector<Call> calls;
-  const Request request{
-      .op = Op::SetTime, .id = id, .mode = kSetModified, .number = one.request.number};
-  return call_all(request, calls, home_of(id));
+  int error = 0;
+  // The home is last: the times that it collects later are the new ones.
+  if ((times.what & kSetModified) != 0 && (found.is_wide || S_ISDIR(found.mode))) {
+    std::vector<Call> calls;
+    const Request request{
+        .op = Op::SetTime, .id = id, .mode = kSetModified, .number = one.request.number};
+    error = call_all(request, calls, home_of(id));
+  }
+  const int failed = call_home(Op::SetTime, id, one);
+  return failed != 0 ? failed : error;
 }
 
 int Volume::read_value(FileId id, std::string_view name, std::string& value) {
@@ -180,9 +185,9 @@ int Volume::allocate(OpenFile& file, int mode, const Extent& extent) {
     if (const int error = make_wide(file, std::span(&elsewhere, 1))) return error;
   }
   const Striping striping = this->striping(file.id);
-  const bool is_everywhere = file.is_wide && servers() > 1;
+  const bool is_everywhere = file.is_wide && spread(file.id) > 1;
   const auto range_of = [&](std::uint32_t server, std::uint64_t from) -> Extent {
-    if (servers() == 1) return {from, end - from};
+    if (spread(file.id) == 1) return {from, end - from};
     const std::uint64_t begin = local_size(striping, server, from);
     return {begin, local_size(striping, server, end) - begin};
   };
@@ -202,7 +207,8 @@ int Volume::allocate(OpenFile& file, int mode, const Extent& extent) {
   }
   if (keeps_size) return 0;
   const std::uint64_t chunk = (end - 1) / description_.stripe;
-  const auto last = static_cast<std::uint32_t>((home_of(file.id) + chunk) % servers());
+  const auto last =
+      static_cast<std::uint32_t>((home_of(file.id) + chunk % spread(file.id)) % servers());
   return ask(last, 0, range_of(last, end - 1));
 }
 
@@ -213,7 +219,8 @@ int Volume::seek(OpenFile& file, bool is_hole, std::uint64_t offset, std::uint64
   if (const int error = status(file.id, known, true)) return error;
   if (offset >= known.size) return ENXIO;
   const Striping striping = this->striping(file.id);
-  const bool is_everywhere = known.is_wide && servers() > 1;
+  const bool is_one = spread(file.id) == 1;
+  const bool is_everywhere = known.is_wide && !is_one;
   found = known.size;
   for (std::uint32_t turn = 0; turn < (is_everywhere ? servers() : 1); ++turn) {
     const std::uint32_t server = (home_of(file.id) + turn) % servers();
@@ -221,11 +228,11 @@ int Volume::seek(OpenFile& file, bool is_hole, std::uint64_t offset, std::uint64
     one.request = {.op = Op::Seek,
                    .id = file.id,
                    .mode = is_hole ? 1U : 0U,
-                   .number = servers() == 1 ? offset : local_size(striping, server, offset)};
+                   .number = is_one ? offset : local_size(striping, server, offset)};
     if (const int error = call(server, one)) return error;
     const std::uint64_t place = one.reply.number;
     if (place >= kMaxOffset) continue;  // no data
-    found = std::min(found, servers() == 1 ? place : file_end(striping, server, place + 1) - 1);
+    found = std::min(found, is_one ? place : file_end(striping, server, place + 1) - 1);
   }
   return !is_hole && found >= known.size ? ENXIO : 0;
 }

@@ -1,6 +1,6 @@
 // Names that other clients replace meanwhile, files that are open here, and locks.
 #include "pario/client/volume.hpp"
-#include "pario/core/nameless.hpp"
+#include "pario/core/homes/nameless.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,21 +37,28 @@ int Volume::lookup(FileId parent, std::string_view name, FileStatus& found, bool
 int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
                    FileStatus& found) {
   for (int tries = 0;; ++tries) {
-    Call one;
-    one.request.mode = mode;
-    one.request.flags = exclusive ? kExclusive : 0;
-    int error = named(Op::Create, {parent, name}, one);
-    if (error == 0 && exclusive && S_ISDIR(mode)) {  // new, so the other servers have no entries
-      Attributes made;
-      if (!parse_body(one.body, made)) return EPROTO;
-      found = to_status(made);
-      return 0;
-    }
-    if (error == 0) error = take_status(one, found, !exclusive);
+    const int error = create_once({parent, name}, mode, exclusive, found);
     if (error != ESTALE || tries == kMostTries) return error;
     if (const int closed = in_closed_directory(parent); closed != ENOENT) return closed;
     ::poll(nullptr, 0, kPauseMs);
   }
+}
+
+int Volume::create_once(const Name& name, std::uint32_t mode, bool exclusive, FileStatus& found) {
+  const std::uint16_t layout = layout_in(name.parent);
+  const std::uint32_t server = server_of(name);
+  const std::uint32_t own = layout != 0 && S_ISREG(mode) ? own_server(server) : server;
+  if (own != server) {
+    const int error = create_on(own, name, mode, found);
+    if (error != EEXIST || exclusive) return error;
+    const int there = lookup(name.parent, name.name, found);
+    return there == ENOENT ? ESTALE : there;  // it was removed in between: again
+  }
+  Call one;
+  one.request.mode = mode;
+  one.request.flags = layout | (exclusive ? kExclusive : 0);
+  const int error = named(Op::Create, name, one);
+  return error != 0 ? error : take_status(one, found, !exclusive);
 }
 
 // No name can be made in a directory that is removed, or that another client tries to remove.

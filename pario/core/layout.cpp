@@ -27,7 +27,7 @@ std::uint32_t entry_server(FileId parent, std::string_view name, std::uint32_t s
 std::string data_path(FileId id) {
   std::array<char, 32> path{};
   std::snprintf(path.data(), path.size(), "%02x/%016llx",
-                static_cast<unsigned>((id >> kHomeBits) % kDataFolders),
+                static_cast<unsigned>(count_of(id) % kDataFolders),
                 static_cast<unsigned long long>(id));
   return path.data();
 }
@@ -41,7 +41,7 @@ bool is_valid(const Striping& striping) {
 void split(const Striping& striping, const Extent& extent, std::uint64_t buffer,
            std::vector<Piece>& pieces) {
   if (striping.servers == 1) {
-    pieces.push_back({0, extent.offset, extent.length, buffer});
+    pieces.push_back({striping.first, extent.offset, extent.length, buffer});
     return;
   }
   std::uint64_t at = extent.offset;

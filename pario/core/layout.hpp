@@ -30,6 +30,19 @@ constexpr std::uint32_t home_of(FileId id) {
   return static_cast<std::uint32_t>(id & (kMaxServers - 1));
 }
 
+// A file with this bit in its number has the layout `local`: all its data is on its home. What is
+// made in a directory with this bit has it too. So the layout needs no request, and never changes.
+inline constexpr FileId kLocalBit = FileId{1} << 62;
+
+constexpr bool is_local(FileId id) {
+  return (id & kLocalBit) != 0;
+}
+
+// Returns the counter of a number.
+constexpr std::uint64_t count_of(FileId id) {
+  return (id & ~kLocalBit) >> kHomeBits;
+}
+
 constexpr FileId make_id(std::uint64_t count, std::uint32_t home) {
   return count << kHomeBits | home;
 }
@@ -44,12 +57,17 @@ inline constexpr unsigned kDataFolders = 256;
 std::string data_path(FileId id);
 
 struct Striping {
-  std::uint32_t servers = 1;                      // 1 .. kMaxServers
+  std::uint32_t servers = 1;                      // that have chunks of the file: 1 .. kMaxServers
   std::uint32_t first = 0;                        // server of chunk 0: the file's home
   std::uint64_t stripe = std::uint64_t{1} << 20;  // kMinStripe .. kMaxStripe, a power of two
 };
 
 bool is_valid(const Striping& striping);
+
+// Returns the striping of a file on a volume of `servers` servers.
+constexpr Striping striping_of(FileId id, std::uint32_t servers, std::uint64_t stripe) {
+  return {is_local(id) ? 1 : servers, home_of(id) % servers, stripe};
+}
 
 // An extent has the bytes [offset, offset + length).
 struct Extent {

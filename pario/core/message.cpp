@@ -2,7 +2,7 @@
 // decoder in the order of the bytes.
 #include "pario/core/message.hpp"
 
-#include "pario/core/nameless.hpp"
+#include "pario/core/homes/nameless.hpp"
 #include "pario/core/transaction_log.hpp"
 #include "pmlib/wire/siphash.hpp"
 
@@ -54,7 +54,7 @@ constexpr auto kOperations = [] {
     all[static_cast<std::size_t>(op)].flags |= flags;
   };
   set(Op::Lookup, kName);
-  set(Op::Create, kMode | kName | kData, kOnce);
+  set(Op::Create, kMode | kName | kData, kOnce | kLocalLayout);
   set(Op::Unlink, kNumber | kName, kOnce | kKept);
   set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce | kExchange);
   set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce | kExchange);
@@ -89,9 +89,11 @@ constexpr auto kOperations = [] {
   set(Op::Allocate, kMode | kNumber | kOther | kOffsets);
   set(Op::Seek, kMode | kNumber | kOffsets);
   set(Op::SetGroup, kMode);
-  set(Op::MakeFile, kMode, kOnce);
+  set(Op::MakeFile, kMode, kOnce | kLocalLayout);
   set(Op::Hold, kNumber | kData | kNotZero);
   set(Op::Lock, kMode | kNumber | kData | kNotZero);
+  set(Op::SettleTime, kNumber | kOther);
+  set(Op::Copy, kMode | kNumber | kOther | kExtents);
   return all;
 }();
 
@@ -183,6 +185,11 @@ bool are_extents_valid(const Request& request) {
          (request.data_bytes == 0 ? request.op != Op::Write : total == request.data_bytes);
 }
 
+bool is_copy_valid(const Request& request) {
+  return request.extents.size() == 1 && request.other != 0 && request.mode < kMaxServers &&
+         is_valid(Extent{request.number, request.extents[0].length});
+}
+
 bool is_data_valid(const Request& request) {
   if (request.op == Op::SetValue) return request.data_bytes <= kMaxValueBytes;
   if (request.op != Op::Create) return true;
@@ -201,6 +208,7 @@ bool is_body_valid(const Request& request) {
   if ((fields & kNotZero) && request.number == 0) return false;
   if ((fields & kOffsets) && request.number > kMaxOffset) return false;
   if ((fields & kOffsets) && (fields & kOther) && request.other > kMaxOffset) return false;
+  if (request.op == Op::Copy && !is_copy_valid(request)) return false;
   if (fields & kExtents) return are_extents_valid(request);
   if (!is_data_valid(request)) return false;
   if (fields & kServers) return are_participants(request.servers, request.other);

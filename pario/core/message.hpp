@@ -83,9 +83,16 @@ enum class Op : std::uint16_t {
   SetGroup = 49,  // of id to `mode`
   MakeFile = 51,  // a regular file with `mode` without a name, here
   // Between nodes (docs/adr/0137).
-  Hold = 53,  // data: numbers of files that the client `number` has open; see core/nameless.hpp
+  Hold =
+      53,  // data: numbers of files that the client `number` has open; see core/homes/nameless.hpp
   Lock = 55,  // of id: data is a LockRequest; see core/waits/file_locks.hpp
-  Last = Lock,
+  // The following operations keep the times of directories; see core/homes/directory_times.hpp.
+  ReportChange = 57,  // from a server to the home of directory id: entries change there
+  SettleTime = 59,    // of directory id: `number` is its latest time on the other servers, as of
+                      // version `other`
+  // Reads the extent of file `other` on server `mode`, and writes it to id from `number` on.
+  Copy = 61,
+  Last = Copy,
 };
 
 // Selects what a SetValue does.
@@ -149,6 +156,8 @@ inline constexpr std::uint16_t kForwarded = 32;
 inline constexpr std::uint16_t kExchange = 256;
 // Remove: only if the file has no name.
 inline constexpr std::uint16_t kNameless = 512;
+// Create, MakeFile: what is made has the layout `local`; see kLocalBit.
+inline constexpr std::uint16_t kLocalLayout = 128;
 // A change with this flag must not be carried out twice even if it is sent twice; see Once.
 inline constexpr std::uint16_t kOnce = 64;
 // The client has the file open, or is about to open it, so it may have no name. Without this flag
@@ -262,8 +271,9 @@ bool parse_body(std::string_view bytes, T& body) {
 struct Attributes {
   FileId id = 0;             // 0: there was no file (Insert, Rename)
   std::uint32_t mode = 0;    // type and permissions; 0: this server is not the home of id
-  std::uint32_t wide = 0;    // 1: there is, or was, data beyond chunk 0
-  std::uint64_t size = 0;    // of the data here
+  std::uint32_t wide = 0;    // 1: there is, or was, data beyond chunk 0; of a directory: the other
+                             // servers must be asked for its time
+  std::uint64_t size = 0;    // of the data here; of a directory: the version for SettleTime
   std::uint64_t blocks = 0;  // of 512 bytes, of the data here
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;

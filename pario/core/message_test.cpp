@@ -41,6 +41,8 @@ Request sample(Op op) {
   if (op == Op::Gather) request.mode = pack_mode({.rank = 63, .error = 5});
   if (op == Op::OpenChannel) request.mode = 2;
   if (op == Op::Read || op == Op::Write) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
+  if (op == Op::Copy) request.extents = {{kMaxOffset - 5, 5}};
+  if (op == Op::Copy || op == Op::SettleTime) request.other = 5;
   if (op == Op::Write) request.data_bytes = 15;
   return request;
 }
@@ -54,6 +56,26 @@ std::string bytes_of(const Request& request) {
   std::string bytes;
   append_request(request, bytes);
   return bytes;
+}
+
+TEST(Message, CopyHasOneExtentAndTwoFiles) {
+  const Request good = sample(Op::Copy);
+  EXPECT_TRUE(parses(bytes_of(good)));
+  Request bad = good;
+  bad.extents.push_back({0, 1});
+  EXPECT_FALSE(parses(bytes_of(bad)));
+  bad = good;
+  bad.other = 0;
+  EXPECT_FALSE(parses(bytes_of(bad)));
+  bad = good;
+  bad.mode = kMaxServers;
+  EXPECT_FALSE(parses(bytes_of(bad)));
+  bad = good;
+  bad.number = kMaxOffset - 4;
+  EXPECT_FALSE(parses(bytes_of(bad))) << "it would end beyond the largest offset";
+  bad = good;
+  bad.extents = {{0, kMaxDataBytes + 1}};
+  EXPECT_FALSE(parses(bytes_of(bad)));
 }
 
 TEST(Message, EveryRequestSurvivesEncoding) {

@@ -92,13 +92,17 @@ std::string take_line(std::string_view word, std::string_view value, VolumeDescr
     volume.transport = value == "pm" ? Transport::Nodes : Transport::Usual;
     return value == "pm" || value == "tcp" ? "" : "transport: pm or tcp";
   }
+  if (word == "layout") {
+    volume.is_local = value == "local";
+    return value == "local" || value == "striped" ? "" : "layout: local or striped";
+  }
   if (word == "wait") {
     const bool is_number = parse_whole(value, volume.wait_s);
     return is_number && volume.wait_s > 0 && volume.wait_s <= 3'600 ? "" : "wait: 1 to 3600 s";
   }
   if (word != "server") {
     return "expected name, key, stripe, server, replicas, size, expires, owner, directory, "
-           "transport or wait";
+           "transport, layout or wait";
   }
   ServerAddress address;
   if (!parse_server(value, address)) return "expected HOST:PORT";

@@ -12,6 +12,7 @@
 //   expires 1790000000     (optional: seconds since 1970)
 //   owner anna             (optional, for users)
 //   directory /data/pario  (optional: where `scio start` starts its servers)
+//   layout local           (optional: each file is on one server, that of the node that makes it)
 //   wait 10                (optional: seconds to wait for a server that does not answer)
 #pragma once
 
@@ -44,6 +45,7 @@ struct VolumeDescription {
   std::string owner;
   std::string directory;
   Transport transport = Transport::Usual;  // Usual or Nodes
+  bool is_local = false;                   // the layout of the root directory; see kLocalBit
   // A request fails if its server cannot be reached for so long. With replicas it is 10.
   std::uint32_t wait_s = 1;
 };

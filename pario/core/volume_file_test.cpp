@@ -61,8 +61,9 @@ TEST(VolumeFile, ReportsErrorAndLine) {
   }
   EXPECT_EQ(fault("colour 5"),
             "line 1: expected name, key, stripe, server, replicas, size, expires, owner, "
-            "directory, transport or wait");
+            "directory, transport, layout or wait");
   EXPECT_EQ(fault("transport carrier"), "line 1: transport: pm or tcp");
+  EXPECT_EQ(fault("layout round"), "line 1: layout: local or striped");
   EXPECT_EQ(fault("replicas 3"), "line 1: replicas: 1 or 2");
   EXPECT_EQ(fault("size 0"), "line 1: size: bytes, not 0");
   EXPECT_EQ(fault("size 18446744073709551615"), "line 1: size: bytes, not 0");

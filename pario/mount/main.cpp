@@ -98,8 +98,10 @@ int serve(fuse_session* session, const Options& options, std::unique_ptr<pario::
   fuse_loop_cfg_set_max_threads(config, 16);
   int result = 0;
   {
-    const pario::OpenFileReporter reporter(*volume);
+    const pario::OpenFileReporter reporter(*volume,
+                                           [session] { return fuse_session_exited(session) != 0; });
     result = fuse_session_loop_mt(session, config);
+    volume->stop_waiting();
     pario::end_waiting_locks();
   }
   fuse_loop_cfg_destroy(config);

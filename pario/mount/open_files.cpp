@@ -3,6 +3,7 @@
 #include "pario/client/socket_calls.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace score::pario {
 namespace {
@@ -83,7 +84,8 @@ RepeatedOpens& repeated_opens() {
   return opens;
 }
 
-OpenFileReporter::OpenFileReporter(Volume& volume) : volume_(volume), thread_([this] { run(); }) {}
+OpenFileReporter::OpenFileReporter(Volume& volume, std::function<bool()> has_ended)
+    : volume_(volume), has_ended_(std::move(has_ended)), thread_([this] { run(); }) {}
 
 OpenFileReporter::~OpenFileReporter() {
   {
@@ -98,6 +100,7 @@ OpenFileReporter::~OpenFileReporter() {
 void OpenFileReporter::run() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kReportInterval, [this] { return is_stopped_; })) {
+    if (has_ended_()) volume_.stop_waiting();
     std::map<std::uint32_t, std::vector<FileId>> by_server;
     for (const FileId id : open_files().all()) {
       if (home_of(id) < volume_.servers()) by_server[home_of(id)].push_back(id);

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <sys/types.h>
@@ -64,7 +65,9 @@ RepeatedOpens& repeated_opens();
 // that does not answer must not delay the reports to the others.
 class OpenFileReporter {
  public:
-  explicit OpenFileReporter(Volume& volume);
+  // When `has_ended` returns true, requests stop waiting for servers that do not answer, so that
+  // the threads of the session can end.
+  OpenFileReporter(Volume& volume, std::function<bool()> has_ended);
   ~OpenFileReporter();
   OpenFileReporter(const OpenFileReporter&) = delete;
   OpenFileReporter& operator=(const OpenFileReporter&) = delete;
@@ -79,6 +82,7 @@ class OpenFileReporter {
   void send(std::uint32_t server);
 
   Volume& volume_;
+  std::function<bool()> has_ended_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_stopped_ = false;

@@ -178,6 +178,18 @@ void seek(fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_file_in
   }
 }
 
+void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* source, fuse_ino_t,
+                off_t to, fuse_file_info* target, std::size_t length, int) {
+  const Extent extent{static_cast<std::uint64_t>(to), length};
+  const ssize_t result = volume_of(request).copy(
+      handle_of(source), static_cast<std::uint64_t>(from), handle_of(target), extent);
+  if (result < 0) {
+    fuse_reply_err(request, static_cast<int>(-result));
+  } else {
+    fuse_reply_write(request, static_cast<std::size_t>(result));
+  }
+}
+
 }  // namespace
 
 void add_tree_operations(fuse_lowlevel_ops& operations) {
@@ -190,6 +202,7 @@ void add_tree_operations(fuse_lowlevel_ops& operations) {
   operations.listxattr = list_values;
   operations.fallocate = allocate;
   operations.lseek = seek;
+  operations.copy_file_range = copy_range;
 }
 
 }  // namespace score::pario

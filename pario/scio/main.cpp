@@ -51,6 +51,9 @@ constexpr const char* kUsage =
     "  --stripe SIZE       Bytes of a chunk of that volume, a power of two (1M)\n"
     "  --replicas 1|2      Number of servers that store each part (1)\n"
     "  --transport pm|tcp  Transport of data between nodes (tcp)\n"
+    "  --layout LAYOUT     create, mkdir: striped over all servers, or local: each file on the "
+    "server\n"
+    "                      of the node that makes it (striped, or that of the directory above)\n"
     "  --wait SECONDS      How long requests wait for a server that does not answer (1)\n"
     "  --expires TIME      When the servers remove it: a time from now such as 7d, or a Unix time\n"
     "  -r, --recursive     cp: copy a directory with all that is in it\n"
@@ -148,6 +151,7 @@ void print_status(pario_volume* volume, const Options& options) {
               static_cast<std::intmax_t>(status.st_blocks) * 512, status.st_mode & 07777U,
               static_cast<std::uintmax_t>(status.st_ino), pario_stripe(volume),
               pario_servers(volume));
+  pario::print_layout(volume, status);
 }
 
 void remove(pario_volume* volume, const Options& options) {
@@ -159,7 +163,10 @@ void remove(pario_volume* volume, const Options& options) {
 
 void make_directory(pario_volume* volume, const Options& options) {
   const std::string path = argument(options, 1);
-  check(path, pario_mkdir(volume, path.c_str(), 0755));
+  const std::string& layout = options.wanted.layout;
+  if (layout.empty()) return check(path, pario_mkdir(volume, path.c_str(), 0755));
+  if (layout != "local") throw "--layout " + layout + ": mkdir expects local";
+  check(path, pario::make_local_directory(volume, path));
 }
 
 void print_space(pario_volume* volume, const Options&) {
@@ -234,10 +241,11 @@ std::vector<std::string> split_list(std::string_view text) {
 
 void take_option(int letter, const char* value, Options& options) {
   pario::NewVolume& wanted = options.wanted;
-  const std::map<int, std::string*> texts{
-      {'v', &options.volume},  {'c', &wanted.stripe},    {'d', &wanted.directory},
-      {'l', &wanted.launcher}, {'z', &wanted.size},      {'k', &wanted.replicas},
-      {'x', &wanted.expires},  {'t', &wanted.transport}, {'w', &wanted.wait}};
+  const std::map<int, std::string*> texts{{'v', &options.volume},   {'c', &wanted.stripe},
+                                          {'d', &wanted.directory}, {'l', &wanted.launcher},
+                                          {'z', &wanted.size},      {'k', &wanted.replicas},
+                                          {'x', &wanted.expires},   {'t', &wanted.transport},
+                                          {'w', &wanted.wait},      {'y', &wanted.layout}};
   if (const auto text = texts.find(letter); text != texts.end()) *text->second = value;
   if (letter == 's') wanted.addresses.emplace_back(value);
   if (letter == 'o') wanted.hosts = split_list(value);
@@ -259,7 +267,7 @@ void take_names(Options& options) {
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 18> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 19> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                              {"server", required_argument, nullptr, 's'},
                                              {"stripe", required_argument, nullptr, 'c'},
                                              {"hosts", required_argument, nullptr, 'o'},
@@ -272,6 +280,7 @@ Options parse(int argc, char** argv) {
                                              {"expires", required_argument, nullptr, 'x'},
                                              {"transport", required_argument, nullptr, 't'},
                                              {"wait", required_argument, nullptr, 'w'},
+                                             {"layout", required_argument, nullptr, 'y'},
                                              {"force", no_argument, nullptr, 'f'},
                                              {"recursive", no_argument, nullptr, 'r'},
                                              {"help", no_argument, nullptr, 'h'},

@@ -225,6 +225,7 @@ std::string describe(const NewVolume& wanted) {
     text += "expires " + std::to_string(parse_expiry(wanted.expires)) + "\n";
   }
   if (!wanted.transport.empty()) text += "transport " + wanted.transport + "\n";
+  if (!wanted.layout.empty()) text += "layout " + wanted.layout + "\n";
   if (!wanted.wait.empty()) text += "wait " + wanted.wait + "\n";
   if (!wanted.directory.empty()) text += "directory " + wanted.directory + "\n";
   text += "owner " + user_name() + "\n";

@@ -22,7 +22,8 @@ struct NewVolume {
   std::string replicas;
   std::string expires;  // a time to live such as 7d, or seconds since 1970
   std::string transport;
-  std::string wait;  // seconds
+  std::string layout;  // local or striped
+  std::string wait;    // seconds
 };
 
 // Returns "2026-11-21 05:41".

@@ -164,4 +164,19 @@ TreeResult copy_tree_out(pario_volume* volume, const std::string& path, const st
   return Exporter(volume).run(path, local);
 }
 
+int make_local_directory(pario_volume* volume, const std::string& path) {
+  Volume::Name name;
+  FileStatus made;
+  if (const int error = find_parent(*volume->volume, path, name)) return -error;
+  return -volume->volume->make_local_directory(name.parent, name.name, 0755, made);
+}
+
+void print_layout(pario_volume* volume, const struct stat& status) {
+  const bool is_directory = S_ISDIR(status.st_mode);
+  const bool is_local_one =
+      is_directory ? volume->volume->layout_in(status.st_ino) != 0 : is_local(status.st_ino);
+  std::printf("layout %s\n", is_local_one ? "local" : "striped");
+  if (is_local_one && !is_directory) std::printf("server %u\n", home_of(status.st_ino));
+}
+
 }  // namespace score::pario

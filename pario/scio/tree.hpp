@@ -19,4 +19,9 @@ struct TreeResult {
 TreeResult copy_tree_in(pario_volume* volume, const std::string& local, const std::string& path);
 TreeResult copy_tree_out(pario_volume* volume, const std::string& path, const std::string& local);
 
+// Makes a directory with the layout `local`. Returns 0 or a negative errno value.
+int make_local_directory(pario_volume* volume, const std::string& path);
+// Prints the layout of a file, or of what is made in a directory.
+void print_layout(pario_volume* volume, const struct stat& status);
+
 }  // namespace score::pario

@@ -30,6 +30,7 @@ void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
   }
   const bool is_once = (request.flags & kOnce) != 0;
   if (is_once) answer.error = repeat(request, answer);
+  if (answer.error == 0) note_touched(transfer);
   if (answer.error != 0 || answer.is_repeated) return;
   client_ = transfer.client;
   is_kept_ = false;
@@ -67,6 +68,28 @@ int Metadata::repeat(const Request& request, Answer& answer) {
     removals_.push_back(removed.id);
   }
   return 0;
+}
+
+// Names the directories whose entries the request changes, also if it is repeated: its first answer
+// may have been lost before their homes knew.
+void Metadata::note_touched(Transfer& transfer) const {
+  const Request& request = transfer.request;
+  if (place_.servers == 1 || (request.flags & kForwarded) != 0) return;
+  const auto note = [&](std::size_t index, FileId directory) {
+    if (home_of(directory) != place_.server) transfer.touched[index] = directory;
+  };
+  switch (request.op) {
+    case Op::Rename:
+      note(1, request.number);
+      [[fallthrough]];
+    case Op::Create:
+    case Op::Unlink:
+    case Op::Insert:
+    case Op::Move:
+      return note(0, request.id);
+    default:
+      return;
+  }
 }
 
 int Metadata::remember(const Request& request, const Answer& answer) {
@@ -127,6 +150,14 @@ int Metadata::run_id(const Request& request, Transfer& transfer) {
     }
     case Op::MakeFile:
       return make_file(request, transfer.answer);
+    case Op::ReportChange:
+      if (home_of(request.id) != place_.server) return EINVAL;
+      directories_.reported(request.id);
+      return 0;
+    case Op::SettleTime:
+      if (home_of(request.id) != place_.server) return EINVAL;
+      directories_.settle(request.id, request.other, static_cast<std::int64_t>(request.number));
+      return 0;
     case Op::Hold:
       return uses_.hold(sent_, client_, now_ns_);
     case Op::Lock:
@@ -182,14 +213,23 @@ int Metadata::attributes_of(FileId id, Attributes& attributes) {
     attributes.modified_ns = status.modified_ns;
     attributes.changed_ns = std::max(attributes.changed_ns, status.changed_ns);
   } else {
-    const std::int64_t changed = changed_of(id);  // 0: not known
-    if (attributes.mode == 0) attributes.modified_ns = changed;
-    if (changed != 0) attributes.modified_ns = std::max(attributes.modified_ns, changed);
-    // A program can set the time of modification to one in the future; that of the change follows
-    // the clock.
-    attributes.changed_ns = std::max(attributes.changed_ns, std::min(changed, now_ns_));
+    add_directory_times(id, attributes);
   }
   return 0;
+}
+
+void Metadata::add_directory_times(FileId id, Attributes& attributes) {
+  const bool is_home = home_of(id) == place_.server;
+  std::int64_t changed = changed_of(id);  // 0: not known
+  if (is_home) changed = std::max(changed, directories_.time(id));
+  if (attributes.mode == 0) attributes.modified_ns = changed;
+  if (changed != 0) attributes.modified_ns = std::max(attributes.modified_ns, changed);
+  // A program can set the time of modification to one in the future; that of the change follows
+  // the clock.
+  attributes.changed_ns = std::max(attributes.changed_ns, std::min(changed, now_ns_));
+  if (!is_home || !S_ISDIR(attributes.mode) || place_.servers == 1) return;
+  attributes.wide = directories_.is_open(id) ? 1 : 0;
+  attributes.size = directories_.version(id);
 }
 
 int Metadata::describe(FileId id, Answer& answer) {
@@ -274,8 +314,7 @@ int Metadata::create(const Request& request, Answer& answer) {
   }
   if (error != ENOENT) return error;
   if (!has_room_for_file(data_.quota(), store_.count())) return ENOSPC;
-  target.id = request.forwarded.new_id;  // 0: there is one server, which chooses
-  error = target.id != 0 ? store_.take_id(target.id) : store_.make_id(target.id);
+  error = choose_id(request, target.id);
   if (error == 0 && home_of(target.id) != place_.server) return EINVAL;
   target.mode = request.mode & (S_IFMT | kModeBits);
   const Inode inode{target.mode, 0, now_ns_, now_ns_};
@@ -283,14 +322,22 @@ int Metadata::create(const Request& request, Answer& answer) {
   if (error == 0 && is_link) error = store_.store_value(target.id, {}, sent_);
   if (error == 0) error = store_.put(request.id, request.name, target);
   if (error == 0) error = touch(request.id);
+  if (error == 0 && S_ISDIR(target.mode)) directories_.made(target.id);
   return error != 0 ? error : describe(target, answer);
 }
 
+int Metadata::choose_id(const Request& request, FileId& id) {
+  id = request.forwarded.new_id;
+  const int error = id != 0 ? store_.take_id(id) : store_.make_id(id);
+  if ((request.flags & kLocalLayout) != 0) id |= kLocalBit;
+  return error;
+}
+
 int Metadata::make_file(const Request& request, Answer& answer) {
-  FileId id = request.forwarded.new_id;
+  FileId id = 0;
   if (!S_ISREG(request.mode)) return EINVAL;
   if (!has_room_for_file(data_.quota(), store_.count())) return ENOSPC;
-  int error = id != 0 ? store_.take_id(id) : store_.make_id(id);
+  int error = choose_id(request, id);
   if (error == 0 && home_of(id) != place_.server) return EINVAL;
   Inode inode{request.mode & (S_IFMT | kModeBits), 0, now_ns_, now_ns_};
   inode.links = 0;
@@ -320,6 +367,7 @@ int Metadata::drop_name(const Request& request, FileId id, Answer& answer) {
     return uses_.keep(id, inode, now_ns_);
   }
   put(answer.body, attributes);
+  directories_.forget(id);
   if (error == 0) error = store_.remove(id);
   if (error == 0 || error == ENOENT) error = store_.remove_end(id);
   uses_.removed(id);
@@ -456,6 +504,7 @@ int Metadata::set_time(const Request& request) {
     if (const int error = store_.put(request.id, inode)) return error;
   }
   if (!is_modified) return 0;
+  directories_.set_time(request.id, static_cast<std::int64_t>(request.number));
   const auto time_ns = static_cast<std::int64_t>(request.number);
   if (changed_of(request.id) != 0) {  // a directory
     changed_[request.id] = time_ns;

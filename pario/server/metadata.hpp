@@ -2,6 +2,7 @@
 // removes the data of take_removals(), then sends the answers.
 #pragma once
 
+#include "pario/core/homes/directory_times.hpp"
 #include "pario/server/io/file_uses.hpp"
 #include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
@@ -19,8 +20,14 @@ class Metadata {
     std::uint32_t servers = 1;
   };
 
-  Metadata(const Place& place, Store& store, DataFiles& data)
-      : place_(place), store_(store), data_(data), trees_(store, data), uses_(store) {}
+  // Versions of the times of directories begin at `first_version`.
+  Metadata(const Place& place, Store& store, DataFiles& data, std::uint64_t first_version = 1)
+      : place_(place),
+        store_(store),
+        data_(data),
+        trees_(store, data),
+        uses_(store),
+        directories_(first_version) {}
 
   // Runs a request. `now_ns`: wall time. Read, Write, Sync and Statistics are not supported. A
   // change that was carried out before (Once) is not repeated; its answer is returned again.
@@ -34,11 +41,17 @@ class Metadata {
 
   FileUses& uses() { return uses_; }
 
+  // What is known of directories with this home.
+  DirectoryTimes& directories() { return directories_; }
+
   // Returns files whose data must be removed once the store is committed.
   std::vector<FileId> take_removals() { return std::exchange(removals_, {}); }
 
  private:
   int repeat(const Request& request, Answer& answer);
+  void note_touched(Transfer& transfer) const;
+  // Chooses the number of a new file, as the leader of two replicas did if there is one.
+  int choose_id(const Request& request, FileId& id);
   int remember(const Request& request, const Answer& answer);
   int run_name(const Request& request, Answer& answer);
   int run_id(const Request& request, Transfer& transfer);
@@ -66,6 +79,7 @@ class Metadata {
   int drop_name(const Request& request, FileId id, Answer& answer);
   // Returns the attributes if this is the home, otherwise those of the data here.
   int attributes_of(FileId id, Attributes& attributes);
+  void add_directory_times(FileId id, Attributes& attributes);
   int describe(FileId id, Answer& answer);
   int describe(const Target& target, Answer& answer);
 
@@ -74,6 +88,7 @@ class Metadata {
   DataFiles& data_;
   Trees trees_;
   FileUses uses_;
+  DirectoryTimes directories_;
   std::uint64_t client_ = 0;  // of the request that runs
   bool is_kept_ = false;      // it has kept a file without a name
   std::string_view sent_;     // the data of the request that runs

@@ -215,6 +215,89 @@ TEST_F(MetadataTest, TimesAreSetSeparatelyAndBefore1970) {
   EXPECT_EQ(attributes().changed_ns, 1'000) << "the time of the change follows the clock";
 }
 
+TEST_F(MetadataTest, LayoutIsInTheNumber) {
+  const Request local{
+      .op = Op::Create, .flags = kLocalLayout, .id = kRootId, .mode = S_IFDIR | 0700, .name = "d"};
+  ASSERT_EQ(run(local), 0);
+  const FileId id = attributes().id;
+  EXPECT_TRUE(is_local(id));
+  EXPECT_EQ(home_of(id), 0U);
+  EXPECT_FALSE(is_local(create("a")));
+  EXPECT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  ASSERT_EQ(run({.op = Op::MakeFile, .flags = kLocalLayout, .id = id, .mode = S_IFREG | 0600}), 0);
+  EXPECT_TRUE(is_local(attributes().id));
+  Request forwarded = local;
+  forwarded.name = "e";
+  forwarded.flags |= kForwarded;
+  forwarded.forwarded.new_id = make_id(50, 0);
+  ASSERT_EQ(run(forwarded), 0) << "as the leader's follower";
+  EXPECT_EQ(attributes().id, make_id(50, 0) | kLocalBit);
+}
+
+// The tests use one of two servers.
+class DirectoryHomeTest : public MetadataTest {
+ protected:
+  void SetUp() override {
+    std::string message;
+    ASSERT_EQ(Store::open(directory_.path(), {"test", 0, 2, 4096}, store_, message), 0);
+    ASSERT_EQ(files_.open(directory_.fd(), [](FileId) { return false; }), 0);
+    metadata_ = std::make_unique<Metadata>(Metadata::Place{0, 2}, *store_, files_, 100);
+  }
+
+  // Returns a name whose entry is on this server.
+  static std::string name_in(FileId directory, int number = 0) {
+    for (int i = number;; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      if (entry_server(directory, name, 2) == 0) return name;
+    }
+  }
+};
+
+TEST_F(DirectoryHomeTest, OtherServersAreAskedOnlyAfterReports) {
+  const FileId id = create(name_in(kRootId), S_IFDIR | 0755);
+  EXPECT_EQ(attributes().wide, 0U) << "a new directory";
+  ASSERT_EQ(run({.op = Op::ReportChange, .id = id}), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().wide, 1U);
+  const std::uint64_t version = attributes().size;
+  ASSERT_EQ(run({.op = Op::SettleTime, .id = id, .number = 9'000, .other = version + 1}), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().wide, 1U) << "not the version";
+  ASSERT_EQ(run({.op = Op::SettleTime, .id = id, .number = 9'000, .other = version}), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().wide, 0U);
+  EXPECT_EQ(attributes().modified_ns, 9'000);
+  ASSERT_EQ(run({.op = Op::SetTime, .id = id, .mode = kSetModified, .number = 500}), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().modified_ns, 500);
+  EXPECT_EQ(run({.op = Op::ReportChange, .id = make_id(9, 1)}), EINVAL) << "not its home";
+  EXPECT_EQ(run({.op = Op::SettleTime, .id = make_id(9, 1)}), EINVAL);
+}
+
+TEST_F(DirectoryHomeTest, ChangesNameDirectoriesOfOtherHomes) {
+  const auto touched = [&](const Request& request) {
+    Transfer transfer;
+    transfer.request = request;
+    metadata_->run(transfer, now_ns_);
+    EXPECT_EQ(transfer.answer.error, 0);
+    return transfer.touched;
+  };
+  const FileId far = make_id(9, 1);
+  const std::string name = name_in(far);
+  const std::string other = name_in(kRootId);
+  const std::array<FileId, 2> one{far, 0};
+  Request create{.op = Op::Create, .id = far, .mode = S_IFREG | 0600, .name = name};
+  EXPECT_EQ(touched(create), one);
+  const Request rename{
+      .op = Op::Rename, .id = kRootId, .number = far, .name = other, .name2 = name};
+  this->create(other);
+  EXPECT_EQ(touched(rename), (std::array<FileId, 2>{0, far}));
+  create.name = name;
+  create.flags = kForwarded;
+  EXPECT_EQ(touched(create), (std::array<FileId, 2>{})) << "the leader reports";
+  EXPECT_EQ(touched({.op = Op::Lookup, .id = far, .name = name}), (std::array<FileId, 2>{}));
+}
+
 TEST_F(MetadataTest, ReservesSpaceForAppends) {
   const FileId id = create("a");
   const Request reserve{.op = Op::Reserve, .id = id, .number = 10, .other = 100};

@@ -41,13 +41,21 @@ int Part::open(const VolumeDescription& volume, const std::function<bool(FileId)
 
 void Part::prepare(std::uint32_t servers, Ring& ring, Peers& leaders,
                    const DataRequests::Finish& finish) {
-  metadata = std::make_unique<Metadata>(Metadata::Place{index, servers}, *store, files);
+  metadata = std::make_unique<Metadata>(Metadata::Place{index, servers}, *store, files,
+                                        static_cast<std::uint64_t>(wall_ns()));
   data = std::make_unique<DataRequests>(ring, files, *metadata, finish);
   purges = std::make_unique<Purges>(Purges::Place{index, servers}, *metadata, leaders);
   locks = std::make_unique<LockClients>(index, *store, leaders);
   const TransactionRequests::Parts parts{ring, files, *metadata, leaders};
   transactions =
       std::make_unique<TransactionRequests>(parts, static_cast<std::uint16_t>(index), finish);
+}
+
+void Part::watch_view() {
+  if (!replica || replica->view().number == seen_view) return;
+  seen_view = replica->view().number;
+  metadata->directories().clear();
+  reports->clear();
 }
 
 void Part::remove_unlinked(int error) {
@@ -67,10 +75,12 @@ std::vector<TransferPtr> Part::tick() {
   return locks->tick(leads, monotonic_ms());
 }
 
-Parts::Parts(const ServerOptions& options, Ring& ring, Replication::Hooks hooks)
+Parts::Parts(const ServerOptions& options, Ring& ring, Replication::Hooks hooks,
+             Copies::Arrived arrived)
     : options_(options),
       ring_(ring),
       hooks_(std::move(hooks)),
+      arrived_(std::move(arrived)),
       servers_(static_cast<std::uint32_t>(options.volume.servers.size())),
       own_(options.server, options.directory, options.capacity) {}
 
@@ -102,11 +112,16 @@ int Parts::start(std::string& message) {
   const auto finish = [this](TransferPtr transfer) { this->finish(std::move(transfer)); };
   peers_ = std::make_unique<Peers>(options_.volume);
   if (has_replicas) leaders_ = std::make_unique<Peers>(options_.volume, peers_.get());
+  quick_ = std::make_unique<Peers>(options_.volume, peers_.get());
+  const auto answer = [this](TransferPtr transfer) { hooks_.answer(std::move(transfer)); };
+  copies_ = std::make_unique<Copies>(*quick_, Copies::Hooks{answer, arrived_});
+  own_.reports = std::make_unique<DirectoryReports>(*quick_, answer);
   own_.prepare(servers_, ring_, has_replicas ? *leaders_ : *peers_, finish);
   moves_ = std::make_unique<Moves>(*own_.store, *peers_, servers_, finish);
   int error = moves_->open();
   if (error == 0 && has_replicas) {
     if (const int failed = open_copy(message)) return failed;
+    copy_->reports = std::make_unique<DirectoryReports>(*quick_, answer);
     copy_->prepare(servers_, ring_, *leaders_, finish);
     return open_replicas(message);
   }
@@ -168,7 +183,21 @@ void Parts::run(TransferPtr transfer) {
   part.replica->run(std::move(transfer));
 }
 
+void Parts::copy(TransferPtr transfer) {
+  Part& part = of(transfer->request);
+  if (transfer->request.mode >= servers_) {
+    transfer->answer.error = EINVAL;
+    return finish(std::move(transfer));
+  }
+  copies_->start(std::move(transfer), part.index, *part.data);
+}
+
+void Parts::report(TransferPtr transfer) {
+  of(transfer->request).reports->run(std::move(transfer));
+}
+
 void Parts::finish(TransferPtr transfer) {
+  if (transfer->copy_to != 0) return copies_->read_done(std::move(transfer));
   if (!transfer->flushed.empty() && transfer->answer.error == 0) {
     TransactionRequests& transactions = *of(transfer->request).transactions;
     return transactions.end_flush(std::move(transfer));
@@ -241,6 +270,7 @@ void Parts::receive_results(int) {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(peers_->fd(), &count, sizeof count);
   peers_->run_results();
+  quick_->run_results();
   if (copy_) {
     leaders_->run_results();
     own_.replica->run_results();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "pario/core/volume_file.hpp"
+#include "pario/server/copies.hpp"
 #include "pario/server/data_requests.hpp"
-#include "pario/server/lock_clients.hpp"
+#include "pario/server/holds/directory_reports.hpp"
+#include "pario/server/holds/lock_clients.hpp"
+#include "pario/server/holds/purges.hpp"
 #include "pario/server/moves.hpp"
-#include "pario/server/purges.hpp"
 #include "pario/server/replication.hpp"
 #include "pario/server/transaction_requests.hpp"
 
@@ -36,6 +38,8 @@ struct Part {
   // Makes the objects that run requests. `finish` receives each transfer with its answer.
   void prepare(std::uint32_t servers, Ring& ring, Peers& leaders,
                const DataRequests::Finish& finish);
+  // If another replica may have led meanwhile, what is known of other servers is forgotten.
+  void watch_view();
   // Removes the data of files after a commit of the store with this result.
   void remove_unlinked(int error);
   // Call this once per second. Returns Locks that have waited long enough.
@@ -52,12 +56,15 @@ struct Part {
   std::unique_ptr<Replication> replica;  // with two replicas
   std::unique_ptr<Purges> purges;
   std::unique_ptr<LockClients> locks;
+  std::unique_ptr<DirectoryReports> reports;
+  std::uint64_t seen_view = 0;
 };
 
 class Parts {
  public:
-  // The hooks are those of Replication.
-  Parts(const ServerOptions& options, Ring& ring, Replication::Hooks hooks);
+  // The hooks are those of Replication; `arrived` runs a request as if it had just arrived.
+  Parts(const ServerOptions& options, Ring& ring, Replication::Hooks hooks,
+        Copies::Arrived arrived);
   ~Parts();
 
   // Locks the directory and opens the server's own part. `message` receives the error text. Returns
@@ -76,6 +83,12 @@ class Parts {
 
   // Runs a request, at the replica that leads if there are two.
   void run(TransferPtr transfer);
+
+  // Runs a Copy.
+  void copy(TransferPtr transfer);
+
+  // Passes a transfer on when the homes of the directories that it has changed know of that.
+  void report(TransferPtr transfer);
 
   // Completes a Move that metadata has carried out.
   void complete_move(TransferPtr transfer) { moves_->run(std::move(transfer)); }
@@ -106,12 +119,17 @@ class Parts {
   const ServerOptions& options_;
   Ring& ring_;
   Replication::Hooks hooks_;
+  Copies::Arrived arrived_;
   std::uint32_t servers_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<Peers> leaders_;  // with two replicas: the leaders of other parts
+  // For requests whose answers wait for no third server. The threads of the other ones can wait for
+  // requests that a server sends back, and behind those nothing may queue on which these wait.
+  std::unique_ptr<Peers> quick_;
   Part own_;
   std::unique_ptr<Part> copy_;  // with two replicas
   std::unique_ptr<Moves> moves_;
+  std::unique_ptr<Copies> copies_;
   Event<&Parts::receive_results> news_{*this};
   std::int64_t last_turn_ms_ = 0;
 };

@@ -40,6 +40,9 @@ bool is_for_leader(Op op) {
     case Op::ListValues:
     case Op::Seek:
     case Op::Hold:
+    case Op::ReportChange:
+    case Op::SettleTime:
+    case Op::Copy:
     case Op::StageTransaction:
     case Op::PrepareTransaction:
     case Op::DecideTransaction:

@@ -81,7 +81,8 @@ Server::Server(ServerOptions options)
     : options_(std::move(options)),
       parts_(options_, ring_,
              {[this](TransferPtr transfer) { execute_here(std::move(transfer)); },
-              [this](TransferPtr transfer) { turn_.answer(std::move(transfer)); }}),
+              [this](TransferPtr transfer) { answer(std::move(transfer)); }},
+             [this](TransferPtr transfer) { execute(std::move(transfer)); }),
       clients_({options_.volume.key, options_.volume.name, options_.server}, buffers_, ring_,
                {[this](TransferPtr transfer) { execute(std::move(transfer)); },
                 [this](Connection& connection) {
@@ -151,8 +152,15 @@ void Server::execute(TransferPtr transfer) {
   parts_.run(std::move(transfer));
 }
 
+void Server::answer(TransferPtr transfer) {
+  const bool must_report = transfer->touched != decltype(transfer->touched){};
+  if (must_report && transfer->answer.error == 0) return parts_.report(std::move(transfer));
+  turn_.answer(std::move(transfer));
+}
+
 void Server::execute_here(TransferPtr transfer) {
-  const Part& part = parts_.of(transfer->request);
+  Part& part = parts_.of(transfer->request);
+  part.watch_view();
   switch (transfer->request.op) {
     case Op::Read:
       return read(std::move(transfer));
@@ -179,6 +187,8 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::Lease:
       transfer->answer.error = requests_.lease(*transfer);
       break;
+    case Op::Copy:
+      return parts_.copy(std::move(transfer));
     case Op::Gather:
       return requests_.gather(std::move(transfer));
     case Op::Hold:
@@ -187,6 +197,9 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::OpenChannel:
       transfer->connection->open_session(*transfer);
       break;
+    case Op::GetAttributes:
+      part.reports->asked(transfer->request.id);
+      [[fallthrough]];
     default:
       const std::int64_t chosen = transfer->request.forwarded.time_ns;
       part.metadata->run(*transfer, chosen != 0 ? chosen : wall_ns());

@@ -57,6 +57,7 @@ class Server final {
   void tick(int result = 0);
   void execute(TransferPtr transfer);
   void execute_here(TransferPtr transfer);
+  void answer(TransferPtr transfer);
   void read(TransferPtr transfer);
   void lock(TransferPtr transfer);
   void statistics(Transfer& transfer);

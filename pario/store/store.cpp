@@ -455,7 +455,7 @@ int Store::make_id(FileId& id) {
 }
 
 int Store::take_id(FileId id) {
-  const std::uint64_t count = id >> kHomeBits;
+  const std::uint64_t count = count_of(id);
   if (count < next_) return 0;
   next_ = count + 1;
   if (next_ <= next_end_) return 0;

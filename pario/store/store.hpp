@@ -79,7 +79,7 @@ class Store {
   // Appends all names, each followed by a 0. ERANGE: they have more than `most` bytes.
   int list_values(FileId id, std::size_t most, std::string& names);
   int drop_values(FileId id);
-  // A file that has lost its last name but is still kept; see core/nameless.hpp.
+  // A file that has lost its last name but is still kept; see core/homes/nameless.hpp.
   int set_kept(FileId id, bool is_kept);
   int list_kept(std::vector<FileId>& files);
   // The locks of a file; none: the list is empty.

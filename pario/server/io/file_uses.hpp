@@ -2,7 +2,7 @@
 // somebody needs them, and locks. Files and locks are in the store, so both survive the process.
 #pragma once
 
-#include "pario/core/nameless.hpp"
+#include "pario/core/homes/nameless.hpp"
 #include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
 

@@ -16,14 +16,17 @@ constexpr int kPeerReconnectSeconds = 1;
 
 }  // namespace
 
-Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server, bool has_copy)
-    : link(volume, server, Link::Peer{kPeerReconnectSeconds, has_copy}) {}
+Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server, const Link::Peer& how)
+    : link(volume, server, how) {}
 
 Peers::Peers(const VolumeDescription& volume)
     : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Peers::Peers(const VolumeDescription& volume, const Peers* with)
-    : volume_(volume), has_copies_(true), event_(::fcntl(with->fd(), F_DUPFD_CLOEXEC, 0)) {}
+    : volume_(volume),
+      has_copies_(volume.replicas > 1),
+      remembers_(!has_copies_),
+      event_(::fcntl(with->fd(), F_DUPFD_CLOEXEC, 0)) {}
 
 Peers::~Peers() {
   {
@@ -35,10 +38,20 @@ Peers::~Peers() {
 }
 
 void Peers::ask(std::uint32_t server, Request request, Done done) {
+  add(server, {.request = std::move(request), .memory = {}, .done = std::move(done), .reply = {}});
+}
+
+void Peers::read(std::uint32_t server, Request request, iovec memory, Done done) {
+  add(server,
+      {.request = std::move(request), .memory = {memory}, .done = std::move(done), .reply = {}});
+}
+
+void Peers::add(std::uint32_t server, Job job) {
   const std::scoped_lock lock(mutex_);
   std::unique_ptr<Peer>& peer = peers_[server];
   if (!peer) {
-    peer = std::make_unique<Peer>(volume_, server, has_copies_);
+    peer = std::make_unique<Peer>(volume_, server,
+                                  Link::Peer{kPeerReconnectSeconds, has_copies_, remembers_});
     // Signals end the loop, so its thread must receive them.
     sigset_t all;
     sigset_t before;
@@ -48,10 +61,11 @@ void Peers::ask(std::uint32_t server, Request request, Done done) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   if (peer->jobs.size() < kMostJobs) {
-    peer->jobs.push_back({std::move(request), std::move(done), 0, {}});
+    peer->jobs.push_back(std::move(job));
     changed_.notify_all();
   } else {
-    add_result({std::move(request), std::move(done), EAGAIN, {}});
+    job.error = EAGAIN;
+    add_result(std::move(job));
   }
 }
 
@@ -65,6 +79,7 @@ void Peers::work(Peer& peer) {
     lock.unlock();
     Call call;
     call.request = job.request;
+    call.memory = job.memory;
     peer.link.start(call);
     peer.link.finish(call);
     job.error = call.error;

@@ -5,6 +5,7 @@
 #include "pario/core/transaction_log.hpp"
 #include "pario/store/data_files.hpp"
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -79,6 +80,10 @@ struct Transfer {
   std::uint64_t plain = 0;
   std::vector<TransactionId> flushed{};  // a Sync: transactions that it puts on the disk
   std::int64_t waits_until_ms = 0;       // a Lock that waits; 0: it has not waited yet
+  // A Copy that reads: it becomes a Write to this file and offset. 0: not a Copy.
+  FileId copy_to = 0;
+  std::uint64_t copy_offset = 0;
+  std::array<FileId, 2> touched{};  // directories whose entries it has changed here
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from mounts import REQUIRED, Mount
+from mounts import REQUIRED, Mount, processes_of
 from volumes import BIN, Client, Servers, errno_of, make_temporary
 
 pytestmark = REQUIRED
@@ -155,4 +155,20 @@ def test_locks_of_a_file_that_is_closed_meanwhile_are_released(tmp_path, lock):
                         with open(far / 'f', 'r+b') as other:
                             assert errno_of(lock, other, fcntl.LOCK_EX | fcntl.LOCK_NB) == 'EAGAIN'
         finally:
+            servers.stop()
+
+
+def test_unmounted_mount_ends_although_its_server_is_dead(tmp_path):
+    """The mount still has to remove a file, and its description tells clients to wait for a minute."""
+    with make_temporary() as root:
+        servers = Servers(root, 1)
+        try:
+            mount = Mount(servers.file, tmp_path / 'mount')
+            assert len(processes_of(mount.directory)) == 1
+            with open(mount.directory / 'f', 'w', encoding='ascii'):
+                (mount.directory / 'f').unlink()
+                servers.kill(0)
+            mount.stop()  # waits until it has ended
+        finally:
+            servers.start(0)
             servers.stop()

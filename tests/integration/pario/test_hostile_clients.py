@@ -108,7 +108,7 @@ def servers():
 
 
 def counts(servers, index=0, part=0):
-    raw = Raw(servers.ports[index], servers.key, host=servers.host, server=index)
+    raw = Raw(servers.ports[index], servers.key, host=servers.hosts[index], server=index)
     raw.request(STATISTICS, id=0, part=part)
     error, body, _, _ = raw.reply()
     assert error == 0

@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from mounts import REQUIRED, Mount
+from mounts import REQUIRED, Mount, processes_of
 from test_replicas import wait_in_sync
 from two_mounts import LIMIT, folder, mounts, other, volume  # noqa: F401
 from volumes import Servers, errno_of, make_temporary
@@ -280,17 +280,6 @@ def test_lock_ends_with_its_process_and_waiting_ends_by_signal(folder, other):
     holder.join()
 
 
-def processes_of(mount):
-    """The numbers of the programs that serve a mount."""
-    found = []
-    for entry in pathlib.Path('/proc').iterdir():
-        with contextlib.suppress(OSError):
-            words = (entry / 'cmdline').read_bytes().split(b'\0') if entry.name.isdigit() else []
-            if len(words) > 1 and words[0].endswith(b'scored-pario-mount') and os.fsencode(mount) in words:
-                found.append(int(entry.name))
-    return found
-
-
 @pytest.mark.parametrize('replicas', [1, 2])
 def test_locks_of_lost_client_are_released(tmp_path, replicas):
     """A mount is killed, while the servers are killed and started too."""
@@ -307,6 +296,7 @@ def test_locks_of_lost_client_are_released(tmp_path, replicas):
                 holder = FORK.Process(target=hold_lock, args=(made[1].directory / 'f', ready))
                 holder.start()
                 ready.get()
+                stack.callback(holder.kill)
                 for index in range(3):
                     servers.kill(index)
                     if replicas > 1:

@@ -36,14 +36,15 @@ def free_ports(count):
 class Servers:
     """`count` servers of a volume; directories below `root`."""
 
-    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1, options=(), before=(), wait=60):
+    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1, options=(), before=(), wait=60, hosts=None):
         self.root = pathlib.Path(root)
         self.capacity = capacity
         self.before = list(before)  # words before the server's command
         self.ports = free_ports(count)
         self.processes = [None] * count
         self.host = FAR if 'pm' in options else '127.0.0.1'
-        servers = [word for port in self.ports for word in ('--server', f'{self.host}:{port}')]
+        self.hosts = hosts or [self.host] * count
+        servers = [word for host, port in zip(self.hosts, self.ports) for word in ('--server', f'{host}:{port}')]
         made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), '--wait', str(wait), *servers, *options], capture_output=True, text=True, check=True)
         self.file = self.root / 'volume'
         self.file.write_text(made.stdout)
@@ -64,7 +65,7 @@ class Servers:
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
-                socket.create_connection((self.host, self.ports[index]), 1).close()
+                socket.create_connection((self.hosts[index], self.ports[index]), 1).close()
                 return
             except OSError:
                 assert self.processes[index].poll() is None, self.log(index)

@@ -1,4 +1,4 @@
-#include "pario/server/purges.hpp"
+#include "pario/server/holds/purges.hpp"
 
 namespace score::pario {
 

@@ -23,7 +23,7 @@ class LockClients {
   static constexpr std::int64_t kWaitMs = 1'000;
 
   // Requests of `peers` go to the leader of the part.
-  LockClients(std::uint32_t part, Store& store, Peers& peers)
+  LockClients(std::uint32_t part, Store& store, Asker& peers)
       : part_(part), store_(store), peers_(peers) {}
 
   // Notes a Lock or Hold of a client. ESTALE: it has a newer connection.
@@ -55,7 +55,7 @@ class LockClients {
 
   std::uint32_t part_;
   Store& store_;
-  Peers& peers_;
+  Asker& peers_;
   std::map<std::uint64_t, Client> clients_;
   std::deque<TransferPtr> waiting_;
   std::set<FileId> freed_;

@@ -1,4 +1,4 @@
-#include "pario/core/nameless.hpp"
+#include "pario/core/homes/nameless.hpp"
 
 #include <algorithm>
 

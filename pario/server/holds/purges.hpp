@@ -20,7 +20,7 @@ class Purges {
   };
 
   // Requests of `peers` go to the leaders of parts.
-  Purges(const Place& place, Metadata& metadata, Peers& peers)
+  Purges(const Place& place, Metadata& metadata, Asker& peers)
       : place_(place), metadata_(metadata), peers_(peers) {}
 
   // Call this once per second. `leads`: this server leads the part.
@@ -39,7 +39,7 @@ class Purges {
 
   Place place_;
   Metadata& metadata_;
-  Peers& peers_;
+  Asker& peers_;
   std::set<FileId> running_;
   bool has_led_ = false;
 };
