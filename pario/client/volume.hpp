@@ -214,7 +214,8 @@ class Volume {
   // Returns on how many servers the file may have data.
   std::uint32_t spread(FileId id) const { return is_local(id) ? 1 : servers(); }
 
-  // Returns a server of this node if there is one, or else `otherwise`.
+  // Returns a server of this node if there is one, or else `otherwise`. If there are several,
+  // different values of `otherwise` give different ones.
   std::uint32_t own_server(std::uint32_t otherwise) const;
   int create_once(const Name& name, std::uint32_t mode, bool exclusive, FileStatus& status);
   // Makes a file of the layout `local` on a server other than that of its name.

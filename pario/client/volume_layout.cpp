@@ -12,10 +12,12 @@ std::uint16_t Volume::layout_in(FileId directory) const {
 }
 
 std::uint32_t Volume::own_server(std::uint32_t otherwise) const {
+  if (links_[otherwise]->is_on_this_node()) return otherwise;
+  std::vector<std::uint32_t> own;
   for (std::uint32_t server = 0; server < servers(); ++server) {
-    if (links_[server]->is_on_this_node()) return server;
+    if (links_[server]->is_on_this_node()) own.push_back(server);
   }
-  return otherwise;
+  return own.empty() ? otherwise : own[otherwise % own.size()];
 }
 
 // The file is made without a name first, and its name is counted before it is entered, as with

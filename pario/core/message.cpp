@@ -2,7 +2,6 @@
 // decoder in the order of the bytes.
 #include "pario/core/message.hpp"
 
-#include "pario/core/homes/nameless.hpp"
 #include "pario/core/transaction_log.hpp"
 #include "pmlib/wire/siphash.hpp"
 

@@ -165,6 +165,9 @@ inline constexpr std::uint16_t kOnce = 64;
 inline constexpr std::uint16_t kOpened = 1'024;
 // Unlink, Remove: the leader of two replicas keeps the file without a name.
 inline constexpr std::uint16_t kKept = 2'048;
+// Lookup, GetAttributes: the client is about to open the file, so it is kept for some seconds even
+// if the same client removes its name.
+inline constexpr std::uint16_t kWillOpen = 8'192;
 // Remove: of a file that was kept without a name, and is no longer needed.
 inline constexpr std::uint16_t kPurge = 4'096;
 

@@ -1,5 +1,6 @@
 #include "pario/scio/copy.hpp"
 
+#include "pario/client/handles.hpp"
 #include "pario/client/pario.hpp"
 #include "pmlib/wire/siphash.hpp"
 
@@ -140,6 +141,33 @@ CopyResult copy_in(pario_volume* volume, const std::string& local, const std::st
   }
   if (const int result = pario_fsync(file.get())) fail(path, result);
   return checksum.finish();
+}
+
+std::uint64_t copy_inside(pario_volume* volume, const std::string& from, const std::string& to) {
+  const ::pario::File source = open_in(volume, from, O_RDONLY);
+
+  struct stat status {};
+
+  struct stat there {};
+
+  if (const int result = pario_fstat(source.get(), &status)) fail(from, result);
+  if (S_ISDIR(status.st_mode)) fail(from, -EISDIR);
+  const bool exists = pario_stat(volume, to.c_str(), &there) == 0;
+  if (exists && there.st_ino == status.st_ino) throw to + ": is the same file as " + from;
+  const ::pario::File target = open_in(volume, to, O_WRONLY | O_CREAT | O_TRUNC);
+  const Progress progress(static_cast<std::uint64_t>(status.st_size));
+  Volume& own = *volume->volume;
+  std::uint64_t done = 0;
+  for (;;) {
+    const Extent rest{done, kMaxOffset - done};
+    const ssize_t result = own.copy(source.get()->file, done, target.get()->file, rest);
+    if (result < 0) fail(to, result);
+    if (result == 0) break;
+    done += static_cast<std::uint64_t>(result);
+    progress.show(done);
+  }
+  if (const int result = pario_fsync(target.get())) fail(to, result);
+  return done;
 }
 
 CopyResult copy_out(pario_volume* volume, const std::string& path, const std::string& local) {

@@ -17,4 +17,7 @@ struct CopyResult {
 CopyResult copy_in(pario_volume* volume, const std::string& local, const std::string& path);
 CopyResult copy_out(pario_volume* volume, const std::string& path, const std::string& local);
 
+// Copies a file within the volume; the servers move the bytes. Returns their number.
+std::uint64_t copy_inside(pario_volume* volume, const std::string& from, const std::string& to);
+
 }  // namespace score::pario

@@ -194,6 +194,11 @@ void copy(pario_volume* volume, const Options& options) {
   const std::string from = argument(options, 1);
   const std::string to = argument(options, 2);
   const bool is_out = from.starts_with(':');
+  if (is_out && to.starts_with(':') && !options.is_recursive) {
+    const std::uint64_t bytes = pario::copy_inside(volume, from.substr(1), to.substr(1));
+    std::printf("%" PRIu64 " bytes\n", bytes);
+    return;
+  }
   if (is_out == to.starts_with(':')) throw std::string("cp needs one name that begins with ':'");
   if (options.is_recursive) {
     const pario::TreeResult tree = is_out ? pario::copy_tree_out(volume, from.substr(1), to)

@@ -289,11 +289,6 @@ int Metadata::check_number(const Request& request) {
   return store_.get(request.id, inode);
 }
 
-bool Metadata::is_wide(FileId id) {
-  Inode inode;
-  return store_.get(id, inode) != 0 || inode.wide != 0;
-}
-
 int Metadata::check_exists(FileId id) {
   if (home_of(id) != place_.server) return 0;
   Inode inode;

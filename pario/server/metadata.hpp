@@ -36,8 +36,6 @@ class Metadata {
   // Checks whether data of this file may be created here. Returns ENOENT if this is its home and it
   // does not exist.
   int check_exists(FileId id);
-  // Returns true if the file may have data on servers other than its home, which is here.
-  bool is_wide(FileId id);
 
   FileUses& uses() { return uses_; }
 

@@ -44,7 +44,8 @@ void Part::prepare(std::uint32_t servers, Ring& ring, Peers& leaders,
   metadata = std::make_unique<Metadata>(Metadata::Place{index, servers}, *store, files,
                                         static_cast<std::uint64_t>(wall_ns()));
   data = std::make_unique<DataRequests>(ring, files, *metadata, finish);
-  purges = std::make_unique<Purges>(Purges::Place{index, servers}, *metadata, leaders);
+  purges =
+      std::make_unique<Purges>(Purges::Place{index, servers}, metadata->uses(), *store, leaders);
   locks = std::make_unique<LockClients>(index, *store, leaders);
   const TransactionRequests::Parts parts{ring, files, *metadata, leaders};
   transactions =

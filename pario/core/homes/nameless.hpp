@@ -13,10 +13,6 @@
 
 namespace score::pario {
 
-// Flag of Lookup and GetAttributes: the client is about to open the file, so it is kept for some
-// seconds even if the same client removes its name.
-inline constexpr std::uint16_t kWillOpen = 8'192;
-
 class NamelessFiles {
  public:
   using Client = std::uint64_t;

@@ -7,16 +7,21 @@ void Purges::tick(bool leads, std::int64_t now_ns) {
     has_led_ = false;
     return;
   }
-  if (!has_led_) has_led_ = metadata_.uses().load(now_ns) == 0;
-  for (const FileId id : metadata_.uses().expired(now_ns)) {
+  if (!has_led_) has_led_ = uses_.load(now_ns) == 0;
+  for (const FileId id : uses_.expired(now_ns)) {
     if (running_.insert(id).second) start(id);
   }
+}
+
+bool Purges::may_be_wide(FileId id) {
+  Inode inode;
+  return store_.get(id, inode) != 0 || inode.wide != 0;
 }
 
 // The data on other servers goes first. If one of them cannot be reached, the file is tried again.
 void Purges::start(FileId id) {
   const auto purge = std::make_shared<Purge>(Purge{.id = id});
-  const bool is_wide = place_.servers > 1 && metadata_.is_wide(id);
+  const bool is_wide = place_.servers > 1 && may_be_wide(id);
   purge->waits_for = is_wide ? place_.servers - 1 : 0;
   if (!is_wide) return remove_here(id);
   for (std::uint32_t server = 0; server < place_.servers; ++server) {

@@ -3,8 +3,9 @@
 // part, so that the other replica and the other servers of the volume take part.
 #pragma once
 
+#include "pario/server/io/file_uses.hpp"
 #include "pario/server/io/peers.hpp"
-#include "pario/server/metadata.hpp"
+#include "pario/store/store.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -20,8 +21,8 @@ class Purges {
   };
 
   // Requests of `peers` go to the leaders of parts.
-  Purges(const Place& place, Metadata& metadata, Asker& peers)
-      : place_(place), metadata_(metadata), peers_(peers) {}
+  Purges(const Place& place, FileUses& uses, Store& store, Asker& peers)
+      : place_(place), uses_(uses), store_(store), peers_(peers) {}
 
   // Call this once per second. `leads`: this server leads the part.
   void tick(bool leads, std::int64_t now_ns);
@@ -33,12 +34,14 @@ class Purges {
     bool has_failed = false;
   };
 
+  bool may_be_wide(FileId id);
   void start(FileId id);
   void remove_here(FileId id);
   void ended(const std::shared_ptr<Purge>& purge, int error);
 
   Place place_;
-  Metadata& metadata_;
+  FileUses& uses_;
+  Store& store_;
   Asker& peers_;
   std::set<FileId> running_;
   bool has_led_ = false;

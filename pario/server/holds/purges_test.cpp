@@ -19,7 +19,6 @@ class PurgesTest : public testing::Test {
   void SetUp() override {
     std::string message;
     ASSERT_EQ(Store::open(directory_.path(), {"test", 0, kServers, 4096}, store_, message), 0);
-    ASSERT_EQ(files_.open(directory_.fd(), [](FileId) { return false; }), 0);
   }
 
   // Makes a file that lost its name while client 1 had it open.
@@ -27,28 +26,26 @@ class PurgesTest : public testing::Test {
     FileId id = 0;
     Inode inode{S_IFREG | 0600, is_wide ? 1U : 0U, 0, 0};
     EXPECT_EQ(store_->make_id(id), 0);
-    EXPECT_EQ(metadata().uses().keep(id, inode, 0), 0);
-    EXPECT_EQ(metadata().uses().keep_open(id, 1, 0), 0);
+    EXPECT_EQ(uses().keep(id, inode, 0), 0);
+    EXPECT_EQ(uses().keep_open(id, 1, 0), 0);
     return id;
   }
 
-  Metadata& metadata() {
-    if (!metadata_)
-      metadata_ = std::make_unique<Metadata>(Metadata::Place{0, kServers}, *store_, files_);
-    return *metadata_;
+  FileUses& uses() {
+    if (!uses_) uses_ = std::make_unique<FileUses>(*store_);
+    return *uses_;
   }
 
   TestDirectory directory_;
   std::unique_ptr<Store> store_;
-  DataFiles files_{1 << 20};
-  std::unique_ptr<Metadata> metadata_;
+  std::unique_ptr<FileUses> uses_;
   AskedRequests peers_;
   static constexpr std::int64_t kLater = NamelessFiles::kOpenNs + 1;
 };
 
 TEST_F(PurgesTest, FileIsRemovedOnceNoClientHasIt) {
   const FileId id = kept_file(false);
-  Purges purges({0, kServers}, metadata(), peers_);
+  Purges purges({0, kServers}, uses(), *store_, peers_);
   purges.tick(true, 0);
   EXPECT_TRUE(peers_.asked.empty());
   purges.tick(true, kLater);
@@ -65,7 +62,7 @@ TEST_F(PurgesTest, FileIsRemovedOnceNoClientHasIt) {
 
 TEST_F(PurgesTest, DataOnOtherServersGoesFirst) {
   const FileId id = kept_file(true);
-  Purges purges({0, kServers}, metadata(), peers_);
+  Purges purges({0, kServers}, uses(), *store_, peers_);
   purges.tick(true, 0);
   purges.tick(true, kLater);
   ASSERT_EQ(peers_.asked.size(), 2U);
@@ -86,8 +83,8 @@ TEST_F(PurgesTest, DataOnOtherServersGoesFirst) {
 
 TEST_F(PurgesTest, OnlyLeaderRemovesAndKnowsFilesFromStore) {
   kept_file(false);
-  metadata_.reset();  // this server was restarted
-  Purges purges({0, kServers}, metadata(), peers_);
+  uses_.reset();  // this server was restarted
+  Purges purges({0, kServers}, uses(), *store_, peers_);
   purges.tick(false, kLater);
   EXPECT_TRUE(peers_.asked.empty());
   purges.tick(true, kLater);

@@ -14,6 +14,13 @@ REQUIRED = [pytest.mark.skipif(not (BIN / 'scored-pario-mount').exists(), reason
                                reason='no access to /dev/fuse, or no fusermount3 (package fuse3)')]
 
 
+def needs_mount(test):
+    """For a test in a file whose other tests need no mount."""
+    for mark in REQUIRED:
+        test = mark(test)
+    return test
+
+
 END_LIMIT = 40  # less than tests tell clients to wait for a server
 
 

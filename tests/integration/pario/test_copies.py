@@ -2,11 +2,12 @@
 import os
 import pathlib
 import random
+import subprocess
 
 import pytest
 from mounts import REQUIRED, processes_of
 from two_mounts import folder, mounts, other, volume  # noqa: F401
-from volumes import errno_of
+from volumes import BIN, Client, Servers, errno_of, make_temporary
 
 pytestmark = REQUIRED
 MIB = 1 << 20
@@ -95,3 +96,28 @@ def test_copy_to_and_from_removed_files(folder, other):
         (folder / 'to').unlink()
         assert copy(source.fileno(), target.fileno(), MIB) == 200_000
         assert os.pread(target.fileno(), MIB, 0) == b'y' * 200_000
+
+
+def test_scio_copies_within_a_volume():
+    with make_temporary() as root:
+        servers = Servers(root, 3)
+        try:
+            client = Client(servers.file)
+            data = random.Random(1).randbytes(3 * MIB)
+            with client.open('/from') as file:
+                file.pwrite(data, 0)
+
+            def cp(*words):
+                return subprocess.run([BIN / 'scio', '--volume', servers.file, 'cp', *words], capture_output=True, text=True, timeout=100)
+
+            done = cp(':/from', ':/to')
+            assert (done.returncode, done.stdout) == (0, f'{len(data)} bytes\n'), done.stderr
+            assert client.contents('/to') == data
+            for words, message in (((':/from', ':/from'), 'same file'), ((':/none', ':/x'), 'No such file'), ((':/', ':/x'), 'directory'),
+                                   (('-r', ':/from', ':/x'), 'one name')):
+                done = cp(*words)
+                assert done.returncode == 125 and message in done.stderr
+            assert client.contents('/from') == data
+            client.close()
+        finally:
+            servers.stop()

@@ -1,12 +1,13 @@
 """The status of a directory, whose entries are on all servers: few requests, and no change is missed."""
 import contextlib
+import os
 import random
 import struct
 import threading
 import time
 
 import pytest
-from mounts import REQUIRED, Mount
+from mounts import Mount, needs_mount
 from test_hostile_clients import counts
 from volumes import Client, Servers, make_temporary
 
@@ -114,9 +115,8 @@ def test_changes_of_many_clients_are_seen():
     assert failures == []
 
 
-@pytest.mark.parametrize('mark', [pytest.param(None, marks=REQUIRED)])
-def test_time_that_a_program_sets_stays(tmp_path, mark):
-    import os
+@needs_mount
+def test_time_that_a_program_sets_stays(tmp_path):
     with make_temporary() as root:
         servers = Servers(root, 3)
         try:

@@ -4,12 +4,13 @@ import os
 import subprocess
 
 import pytest
-from mounts import REQUIRED, Mount
+from mounts import Mount, needs_mount
 from test_mount import outcome, read_at, write_at
 from test_volume import TRANSPORTS, Oracle
 from volumes import BIN, FAR, Client, Servers, errno_of, make_temporary
 
 OWN = 2  # the only server of three that a client of this host takes for one of its node
+HOSTS = [FAR, FAR, '127.0.0.1']
 SIZE = 500_000
 
 
@@ -26,7 +27,7 @@ def made(count=3, **settings):
 
 @pytest.fixture
 def servers():
-    with made(hosts=[FAR, FAR, '127.0.0.1']) as servers:
+    with made(hosts=HOSTS) as servers:
         yield servers
 
 
@@ -93,7 +94,7 @@ def test_unknown_layout_is_refused(servers, tmp_path):
 @pytest.mark.parametrize('count', [1, 3])
 def test_random_operations_are_as_on_a_local_directory(count, tmp_path):
     """The volume's layout, the operations of the library."""
-    with made(count, options=('--layout', 'local')) as servers:
+    with made(count, options=('--layout', 'local'), hosts=HOSTS[-count:]) as servers:
         clients = [Client(servers.file, transport) for transport in TRANSPORTS]
         os.umask(0o022)
         oracle = Oracle(clients, tmp_path, count)
@@ -104,8 +105,8 @@ def test_random_operations_are_as_on_a_local_directory(count, tmp_path):
             client.close()
 
 
-@pytest.mark.parametrize('mark', [pytest.param(None, marks=REQUIRED)])
-def test_mount_makes_appends_and_allocates_local_files(servers, tmp_path, mark):
+@needs_mount
+def test_mount_makes_appends_and_allocates_local_files(servers, tmp_path):
     assert scio(servers, 'mkdir', '--layout', 'local', '/out').returncode == 0
     mount = Mount(servers.file, tmp_path / 'mount')
     try:
@@ -138,22 +139,29 @@ def test_mount_makes_appends_and_allocates_local_files(servers, tmp_path, mark):
         mount.stop()
 
 
+def test_several_servers_of_a_node_share_the_files():
+    with made(hosts=['127.0.0.1', FAR, '127.0.0.1'], options=('--layout', 'local')) as servers, opened(servers) as client:
+        for i in range(40):
+            with client.open(f'/f{i}') as file:
+                file.pwrite(b'x', 0)
+        assert bytes_on(servers, 0) > 4 and bytes_on(servers, 1) == 0 and bytes_on(servers, 2) > 4
+
+
 def test_copies_keep_layout_and_data():
-    with made(replicas=2, options=('--layout', 'local')) as servers, opened(servers) as client:
+    with made(replicas=2, options=('--layout', 'local'), hosts=HOSTS) as servers, opened(servers) as client:
         data = os.urandom(SIZE)
         for i in range(8):
             with client.open(f'/f{i}') as file:
                 file.pwrite(data, 0)
-        home = int(layout_of(servers, '/f0')[1])
-        assert {layout_of(servers, f'/f{i}') for i in range(8)} == {('local', str(home))}
-        servers.kill(home)
+        assert {layout_of(servers, f'/f{i}') for i in range(8)} == {('local', str(OWN))}
+        servers.kill(OWN)
         for i in range(8):
             assert client.contents(f'/f{i}') == data
         with client.open('/made-by-the-copy') as file:
             file.pwrite(data, 0)
-        servers.start(home)
+        servers.start(OWN)
         assert client.contents('/made-by-the-copy') == data
-        assert layout_of(servers, '/f7') == ('local', str(home))
+        assert layout_of(servers, '/f7') == ('local', str(OWN))
 
 
 def test_transaction_on_local_files():

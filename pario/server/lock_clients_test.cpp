@@ -1,4 +1,4 @@
-#include "pario/server/holds/lock_clients.hpp"
+#include "pario/server/lock_clients.hpp"
 
 #include "pario/server/clients.hpp"
 #include "tests/support/pario/asked_requests.hpp"

@@ -1,4 +1,4 @@
-#include "pario/server/holds/lock_clients.hpp"
+#include "pario/server/lock_clients.hpp"
 
 #include "base/os/log.hpp"
 #include "pario/server/connection.hpp"
