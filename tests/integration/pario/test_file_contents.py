@@ -7,12 +7,15 @@ import filecmp
 import mmap
 import multiprocessing
 import os
+import signal
 import sqlite3
+import subprocess
+import threading
 import time
 
 import pytest
 from mounts import REQUIRED, Mount
-from two_mounts import KEEP_SIZE, LIBC, PUNCH_HOLE, SHARED_MAPPINGS, allocate, folder, mounts, other, run, volume  # noqa: F401
+from two_mounts import KEEP_SIZE, LIBC, PUNCH_HOLE, SHARED_MAPPINGS, allocate, folder, has_kernel, mounts, other, run, volume  # noqa: F401
 from volumes import Servers, make_temporary
 
 pytestmark = REQUIRED
@@ -225,3 +228,42 @@ def test_page_cache_has_shared_mappings(tmp_path):
                 assert path.read_bytes()[-4:] == b'mend'
         finally:
             servers.stop()
+
+
+def device_of(directory):
+    """The name of the mount's connection below /sys/fs/fuse/connections."""
+    return str(os.minor(os.stat(directory).st_dev))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not has_kernel(6, 2), reason='only root sees the requests of a mount; Linux before 6.2 has no parallel writes')
+def test_writers_of_a_file_do_not_wait_for_each_other(tmp_path):
+    """All their requests are at the server at once."""
+    writers, block = 4, 65_536
+    with make_temporary() as root, contextlib.ExitStack() as stack:
+        servers = Servers(root, 1)
+        stack.callback(servers.stop)
+        mount = Mount(servers.file, tmp_path / 'mount', transport='tcp')
+        stack.callback(mount.stop)
+        connections = tmp_path / 'connections'
+        connections.mkdir()
+        subprocess.run(['mount', '-t', 'fusectl', 'none', connections], check=True)
+        stack.callback(lambda: subprocess.run(['umount', connections], check=True))
+        path = mount.directory / 'f'
+        path.write_bytes(bytes(writers * block))
+        fd = os.open(path, os.O_RDWR)
+        stack.callback(lambda: os.close(fd))
+        waiting = connections / device_of(mount.directory) / 'waiting'
+        os.kill(servers.processes[0].pid, signal.SIGSTOP)
+        threads = [threading.Thread(target=os.pwrite, args=(fd, bytes([65 + i]) * block, i * block)) for i in range(writers)]
+        for thread in threads:
+            thread.start()
+        try:
+            end = time.monotonic() + 60
+            while int(waiting.read_text()) < writers:
+                assert time.monotonic() < end, waiting.read_text()
+                time.sleep(0.02)
+        finally:
+            os.kill(servers.processes[0].pid, signal.SIGCONT)
+            for thread in threads:
+                thread.join()
+        assert path.read_bytes() == b''.join(bytes([65 + i]) * block for i in range(writers))
