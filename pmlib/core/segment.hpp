@@ -483,6 +483,11 @@ int validate_image(std::span<const std::byte> image);
 // image is not valid or has a different geometry.
 int restore_image(const Segment& target, std::span<const std::byte> image);
 
+// Gives the context of a process that was restored, and does not run yet, the identity and the
+// addresses of `target`. The owner notices it as a resume. Returns EINVAL if `target` has another
+// rank, other peers on this node or other kinds of links, and EMSGSIZE if its frames are shorter.
+int move_context(const Segment& restored, const Segment& target);
+
 // A SegmentSummary describes a running context as scored sees it.
 struct SegmentSummary {
   std::uint32_t rank = 0;

@@ -173,5 +173,45 @@ TEST(Network, InheritedContextIsFoundThroughEnvironment) {
   close(first + 1);
 }
 
+// Makes the context of rank 0 of two ranks on different nodes, over UDP.
+std::unique_ptr<MappedSegment> context_of(std::uint64_t key, const std::string& other,
+                                          std::uint32_t payload = 1424) {
+  JobNetwork network;
+  network.key = key;
+  network.generation = static_cast<std::uint32_t>(key);
+  network.payload_bytes = payload;
+  network.device.kind = DeviceKind::Udp;
+  network.ranks = {{"x", "10.0.0.1:1"}, {"y", other}};
+  int error = 0;
+  return create_context(network, 0, true, "", error);
+}
+
+TEST(MoveContext, RestoredContextGetsIdentityAndAddresses) {
+  const auto restored = context_of(1, "10.0.0.2:2");
+  const auto target = context_of(2, "10.0.0.3:3");
+  restored->segment().peer(1).send.max_sent = 77;
+  ASSERT_EQ(move_context(restored->segment(), target->segment()), 0);
+  EXPECT_EQ(restored->segment().header().key, 2U);
+  EXPECT_EQ(restored->segment().header().generation, 2U);
+  EXPECT_EQ(restored->segment().header().resumes.load(), 1U);
+  EXPECT_EQ(restored->segment().peer(1).address, target->segment().peer(1).address);
+  EXPECT_EQ(restored->segment().peer(1).send.max_sent, 77U);
+}
+
+TEST(MoveContext, OtherNetworkIsRefusedAndChangesNothing) {
+  const auto restored = context_of(1, "10.0.0.2:2");
+  const auto small = context_of(2, "10.0.0.3:3", 1000);
+  EXPECT_EQ(move_context(restored->segment(), small->segment()), EMSGSIZE);
+  JobNetwork near;
+  near.key = 3;
+  near.ranks = {{"x", "-"}, {"x", "-"}};
+  int error = 0;
+  const auto other = create_context(near, 0, true, "", error);
+  EXPECT_EQ(move_context(restored->segment(), other->segment()), EINVAL);
+  const auto untouched = context_of(1, "10.0.0.2:2");
+  EXPECT_EQ(restored->segment().header().key, 1U);
+  EXPECT_EQ(restored->segment().peer(1).address, untouched->segment().peer(1).address);
+}
+
 }  // namespace
 }  // namespace score::pm

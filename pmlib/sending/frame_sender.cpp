@@ -29,11 +29,15 @@ FrameKind frame_kind(ControlKind kind) {
 
 FrameSender::FrameSender(const ChannelState& state, PacketDevice& device)
     : state_(state), device_(device), batch_frames_(std::min(device.batch_frames(), kMaxBatch)) {
-  const SegmentHeader& h = state.header();
-  identity_ = {h.key, h.generation, h.rank, state.ranks(), h.channel, h.auth};
-  const bool has_batches = h.window > 1;
+  read_identity();
+  const bool has_batches = state.header().window > 1;
   if (device.wants_joined() && has_batches)
     joined_.resize(batch_frames_ * (sizeof(FrameHeader) + state.payload_bytes()));
+}
+
+void FrameSender::read_identity() {
+  const SegmentHeader& h = state_.header();
+  identity_ = {h.key, h.generation, h.rank, state_.ranks(), h.channel, h.auth};
 }
 
 void FrameSender::set_alias(std::uint32_t peer, const Alias& alias) {

@@ -33,6 +33,9 @@ class FrameSender {
 
   void set_alias(std::uint32_t peer, const Alias& alias);
 
+  // Reads the identity of the context again, which a restore of the process may have changed.
+  void read_identity();
+
   void send_control(std::uint32_t rank, const Control<std::uint32_t>& control);
   void send_deny(std::uint32_t rank, std::uint32_t number, bool is_postponed);
   // Sends a LOSE with a bit for each of `bit_count` numbers behind the last stored one.

@@ -202,6 +202,7 @@ bool SendWindow::begin_check() {
   const bool resumed = resumes != seen_resumes_;
   last_check_ = state_.clock.now();
   seen_resumes_ = resumes;
+  if (resumed) frames_.read_identity();  // the stop may have been that of a checkpoint
   return resumed;
 }
 
