@@ -18,7 +18,6 @@ std::string unsaved_feature(const Plan& plan) {
   if (spec.pty()) return "a terminal (--pty)";
   if (plan.can_spawn()) return "tasks that programs start (--spawn)";
   if (plan.prepare.scratch_bytes() > 0) return "a volume (--scratch)";
-  if (spec.net() == wire::LaunchSpec::PM) return "a network of PM (--net=pm)";
   if (spec.mpi() == wire::LaunchSpec::PMIX || spec.mpi() == wire::LaunchSpec::BOTH) {
     return "PMIx (--mpi)";
   }
@@ -55,8 +54,9 @@ std::optional<Refusal> CheckpointPart::prepare(Plan& plan) {
 void CheckpointPart::begin(Job job) {
   plan_ = &job.plan;
   if (!is_possible_) return;
-  checkpoint_.emplace(JobCheckpoint::Parts{loop_, job.plan, saver_, std::move(job.parent),
-                                           std::move(job.tasks), std::move(job.why_not), answer_});
+  checkpoint_.emplace(JobCheckpoint::Parts{
+      loop_, job.plan, saver_, std::move(job.parent), std::move(job.tasks), std::move(job.why_not),
+      std::move(job.is_quiet), std::move(job.describe), answer_});
 }
 
 void CheckpointPart::opened(std::uint32_t task, std::span<const base::UniqueFd> fds) {
@@ -71,20 +71,23 @@ void CheckpointPart::order(const wire::ShepherdCheckpoint& order) {
   answer_(answer);
 }
 
-void CheckpointPart::restore(const JobCheckpoint::Open& open, SpawnClient& spawner,
-                             std::function<void(const base::Error&)> failed) {
+void CheckpointPart::restore(Restore restore) {
   auto pair = base::make_socket_pair(SOCK_STREAM);
-  if (!pair) return failed(pair.error());
+  if (!pair) return restore.failed(pair.error());
   const auto own = std::make_shared<base::UniqueFd>(std::move(pair->first));
-  const auto done = [this, own, &spawner, failed](const base::Status& status) {
+  const auto done = [this, own, spawner = &restore.spawner, arrived = restore.arrived,
+                     failed = restore.failed](const base::Status& status) {
     restorer_.close();
     if (!status) return failed(status.error());
-    if (auto adopted = spawner.adopt(std::move(*own), image_->tasks); !adopted) {
+    if (auto adopted = spawner->adopt(std::move(*own), image_->tasks); !adopted) {
       return failed(adopted.error());
     }
-    for (const pid_t process : processes_below(image_->parent)) kill(process, SIGCONT);
+    const auto processes = processes_below(image_->parent);
+    if (auto good = arrived(processes); !good) return failed(good.error());
+    for (const pid_t process : processes) kill(process, SIGCONT);
   };
-  JobCheckpoint::restore(*plan_, *image_, restorer_, open, std::move(pair->second), done);
+  JobCheckpoint::restore(*plan_, *image_, restorer_,
+                         {restore.open, std::move(pair->second), restore.sockets}, done);
 }
 
 }  // namespace score::shepherd

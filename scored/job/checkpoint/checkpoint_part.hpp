@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <sys/types.h>
 
 namespace score::shepherd {
@@ -38,6 +39,8 @@ class CheckpointPart {
     std::function<pid_t()> parent;  // as JobCheckpoint
     std::function<std::vector<pid_t>()> tasks;
     std::function<std::string()> why_not;
+    std::function<bool()> is_quiet;
+    std::function<void(NodeImage&)> describe;
   };
 
   // Call it when the tasks can be opened.
@@ -45,10 +48,17 @@ class CheckpointPart {
   void opened(std::uint32_t task, std::span<const base::UniqueFd> fds);
   void order(const wire::ShepherdCheckpoint& order);
 
-  // Restores the tasks and lets them run. `open` is called for each of them, and `spawner` gets the
-  // connection to their parent.
-  void restore(const JobCheckpoint::Open& open, SpawnClient& spawner,
-               std::function<void(const base::Error&)> failed);
+  struct Restore {
+    JobCheckpoint::Open open;                 // is called for each task
+    SpawnClient& spawner;                     // gets the connection to their parent
+    std::span<const base::UniqueFd> sockets;  // of PM, [task][link]
+    // Is called with the restored processes, before they continue.
+    std::function<base::Status(std::span<const pid_t> processes)> arrived;
+    std::function<void(const base::Error&)> failed;
+  };
+
+  // Restores the tasks and lets them run.
+  void restore(Restore restore);
 
  private:
   EventLoop& loop_;

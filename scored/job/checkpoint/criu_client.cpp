@@ -46,7 +46,7 @@ void CriuClient::order(CriuRequest request, int directory, std::span<const Strea
   for (const Stream& stream : streams) {
     CriuRequest named;
     named.kind = CriuRequest::Kind::Stream;
-    named.is_socket = stream.is_socket ? 1 : 0;
+    named.what = stream.what;
     named.inode = stream.inode;
     if (auto sent = send(named, stream.fd); !sent) return done(sent);
   }

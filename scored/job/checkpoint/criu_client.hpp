@@ -15,11 +15,14 @@ namespace score::shepherd {
 
 class CriuClient {
  public:
-  // Names an end of a pipe or socket that tasks have and whose other end this process has.
+  using What = checkpoint::CriuRequest::What;
+
+  // Names an end of a pipe or socket that tasks have and whose other end this process has, or a
+  // socket of PM.
   struct Stream {
-    bool is_socket = false;
-    std::uint64_t inode = 0;
-    int fd = -1;  // to restore: takes its place
+    What what = What::Pipe;
+    std::uint64_t inode = 0;  // of a socket of PM: its number
+    int fd = -1;              // to restore: takes its place
   };
 
   using Done = std::function<void(const base::Status&)>;

@@ -3,12 +3,15 @@
 #include "base/errc.hpp"
 #include "base/text.hpp"
 #include "pmlib/wire/crc32c.hpp"
+#include "scored/job/checkpoint/shared_memory.hpp"
+#include "scored/job/checkpoint/socket_images.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,8 +23,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTasks = "tasks";
 constexpr std::string_view kList = "list";
+constexpr std::string_view kPmi = "pmi";
 constexpr std::size_t kMostText = 1U << 20U;
 constexpr std::size_t kMostLog = 4U << 20U;
+constexpr std::size_t kMostPmi = 128U << 20U;   // two batches of a fence
+constexpr std::size_t kMostFiles = 64U << 20U;  // criu's lists of files and descriptors
 constexpr std::size_t kMostReason = 400;
 constexpr mode_t kFileMode = 0600;
 
@@ -96,14 +102,18 @@ std::string image_text(const NodeImage& image) {
   for (const pid_t task : image.tasks) text += fmt::format("task {}\n", task);
   for (const auto& one : image.streams) {
     text += fmt::format("stream {} {} {} {}\n", one.task, one.slot,
-                        one.stream.is_socket ? "socket" : "pipe", one.stream.inode);
+                        one.stream.what == CriuClient::What::Pipe ? "pipe" : "socket",
+                        one.stream.inode);
   }
+  if (image.network_key != 0) text += fmt::format("network {}\n", image.network_key);
+  for (const std::uint64_t inode : image.sockets) text += fmt::format("pm {}\n", inode);
   if (!image.script.empty()) text += fmt::format("script {}\n", image.script);
   return text;
 }
 
 base::Result<NodeImage> parse_image(std::string_view text) {
   const auto bad = [] { return base::fail(base::Errc::Malformed, "the list of tasks"); };
+  using What = CriuClient::What;
   NodeImage image;
   for (const auto line : base::split(text, '\n')) {
     if (line.empty()) continue;
@@ -122,13 +132,17 @@ base::Result<NodeImage> parse_image(std::string_view text) {
       if (words.size() != 5 || !first || !slot || !inode) return bad();
       image.streams.push_back({static_cast<std::uint32_t>(*first),
                                static_cast<std::uint32_t>(*slot),
-                               {words[3] == "socket", *inode, -1}});
+                               {words[3] == "socket" ? What::Socket : What::Pipe, *inode, -1}});
     } else if (!first) {
       return bad();
     } else if (words[0] == "parent") {
       image.parent = pid;
     } else if (words[0] == "last") {
       image.last = pid;
+    } else if (words[0] == "network") {
+      image.network_key = *first;
+    } else if (words[0] == "pm") {
+      image.sockets.push_back(*first);
     } else if (words[0] == "task") {
       image.tasks.push_back(pid);
     }
@@ -154,12 +168,48 @@ base::Result<base::UniqueFd> ImageSet::make_node(std::uint32_t index) const {
   return open_node(index);
 }
 
+base::Status ImageSet::replace_sockets(std::uint32_t index,
+                                       std::span<const std::uint64_t> inodes) const {
+  if (inodes.empty()) return {};
+  const std::string files = node(index) + "/files.img";
+  std::set<std::uint64_t> ids;
+  const auto text = base::read_file(files, kMostFiles);
+  if (!text) return text.error();
+  const auto changed = shepherd::replace_sockets(*text, inodes, ids);
+  if (!changed) return changed.error();
+  if (auto put = base::replace_file(files, *changed, kFileMode); !put) return put;
+  std::error_code error;
+  std::vector<std::string> descriptors;
+  for (fs::directory_iterator at(node(index), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with("fdinfo-")) descriptors.push_back(at->path());
+  }
+  for (const std::string& path : descriptors) {
+    const auto image = base::read_file(path, kMostFiles);
+    const auto done = image ? replace_descriptors(*image, ids) : image;
+    if (!done) return done.error();
+    if (auto put = base::replace_file(path, *done, kFileMode); !put) return put;
+  }
+  return error ? base::Status(base::fail(error, "cannot read {}", node(index))) : base::Status();
+}
+
+base::Status ImageSet::add_to_node(std::uint32_t index, const NodeImage& image,
+                                   std::span<const pid_t> processes) const {
+  if (auto replaced = replace_sockets(index, image.sockets); !replaced) return replaced;
+  return save_shared_memory(shared_memory_of(processes), node(index));
+}
+
 base::Result<std::uint64_t> ImageSet::finish_node(std::uint32_t index,
                                                   const NodeImage& image) const {
   auto opened = open_node(index);
   if (!opened) return opened.error();
   const std::string tasks = fmt::format("{}/{}", node(index), kTasks);
   if (auto put = base::replace_file(tasks, image_text(image), kFileMode); !put) return put.error();
+  if (!image.pmi.empty()) {
+    const auto pmi =
+        base::replace_file(fmt::format("{}/{}", node(index), kPmi), image.pmi, kFileMode);
+    if (!pmi) return pmi.error();
+  }
   std::string list;
   std::uint64_t bytes = 0;
   std::error_code error;
@@ -257,6 +307,11 @@ base::Result<NodeImage> ImageSet::check_node(std::uint32_t index,
   const auto tasks = read_in(node(index), kTasks);
   auto image = tasks ? parse_image(*tasks) : base::Result<NodeImage>(tasks.error());
   if (image && image->tasks.size() != tasks_on_node[index]) return bad(kTasks);
+  if (image && list->find(fmt::format(" {}\n", kPmi)) != std::string::npos) {
+    auto pmi = read_in(node(index), kPmi, kMostPmi);
+    if (!pmi) return bad(kPmi);
+    image->pmi = *std::move(pmi);
+  }
   return image;
 }
 

@@ -6,6 +6,7 @@
 //                 each node's list
 //   job           wire::Submit of the job
 //   node_I/tasks  what a shepherd needs to take over the tasks of node I
+//   node_I/pmi    what the tasks rely on at their PMI server, if there is one
 //   node_I/list   size and checksum of each file of that directory
 //   node_I/*.img  criu's images
 
@@ -37,6 +38,11 @@ struct NodeImage {
   std::vector<pid_t> tasks;  // [task]; 0: it has ended
   std::vector<Stream> streams;
   std::string script;  // path of the batch script; empty: none
+
+  // The network of PM: the key of its contexts (0: none), and [task][link] the inode of the socket.
+  std::uint64_t network_key = 0;
+  std::vector<std::uint64_t> sockets;
+  std::string pmi;  // PmiServer::saved(), in a file of its own; empty: none
 };
 
 std::string image_text(const NodeImage& image);
@@ -51,8 +57,12 @@ class ImageSet {
   // Makes the directory of a node, and those above it that are missing. Errors: errno codes; Denied
   // (it belongs to another user), Exists.
   [[nodiscard]] base::Result<base::UniqueFd> make_node(std::uint32_t index) const;
-  // Writes `tasks` and `list`, and has all files of the directory stored. Returns the bytes of the
-  // images. Errors: errno codes.
+  // Completes criu's images: they will take new sockets of PM at a restore (socket_images.hpp), and
+  // the shared memory of the processes is beside them. Errors: errno codes, Malformed.
+  [[nodiscard]] base::Status add_to_node(std::uint32_t index, const NodeImage& image,
+                                         std::span<const pid_t> processes) const;
+  // Writes `tasks`, `pmi` and `list`, and has all files of the directory stored. Returns the bytes
+  // of the images. Errors: errno codes.
   [[nodiscard]] base::Result<std::uint64_t> finish_node(std::uint32_t index,
                                                         const NodeImage& image) const;
   // Marks the set as complete, and removes the sets before it. Errors: errno codes; NotFound (a
@@ -71,8 +81,12 @@ class ImageSet {
   // Returns the last error in a log of criu; empty if there is none.
   [[nodiscard]] std::string error_of(std::uint32_t index, const char* log) const;
 
- private:
+  // Returns the directory of a node.
   [[nodiscard]] std::string node(std::uint32_t index) const;
+
+ private:
+  [[nodiscard]] base::Status replace_sockets(std::uint32_t index,
+                                             std::span<const std::uint64_t> inodes) const;
   void remove_older() const;
 
   std::string directory_;

@@ -19,7 +19,11 @@ NodeImage some_image() {
   image.parent = 4'001;
   image.last = 4'010;
   image.tasks = {4'002, 4'003};
-  image.streams = {{0, 1, {false, 77, -1}}, {NodeImage::kOfParent, 0, {true, 78, -1}}};
+  using What = CriuClient::What;
+  image.streams = {{0, 1, {What::Pipe, 77, -1}}, {NodeImage::kOfParent, 0, {What::Socket, 78, -1}}};
+  image.network_key = UINT64_MAX;
+  image.sockets = {79, 80};
+  image.pmi = "pmi kvs FF 0\n";
   image.script = "/tmp/scored-script-7.abc/a job";
   return image;
 }
@@ -54,7 +58,9 @@ TEST(NodeImage, TextIsReadBack) {
   ASSERT_TRUE(image.has_value());
   EXPECT_EQ(image_text(*image), image_text(some_image()));
   EXPECT_EQ(image->script, some_image().script);
-  EXPECT_TRUE(image->streams[1].stream.is_socket);
+  EXPECT_EQ(image->streams[1].stream.what, CriuClient::What::Socket);
+  EXPECT_EQ(image->network_key, UINT64_MAX);
+  EXPECT_EQ(image->sockets, some_image().sockets);
 }
 
 TEST(NodeImage, TextWithoutTasksIsRefused) {

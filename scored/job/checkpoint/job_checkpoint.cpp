@@ -4,6 +4,7 @@
 #include "base/errc.hpp"
 #include "base/text.hpp"
 #include "proto/client.pb.h"
+#include "scored/job/checkpoint/shared_memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr base::Duration kLook = 5ms;
+constexpr int kMostLooks = 200;  // until tasks that stand still wait for no server
 constexpr std::size_t kMostList = 1U << 20U;
 constexpr std::size_t kMostProcesses = 65'536;
 
@@ -52,13 +54,15 @@ bool is_stopped(pid_t process) {
          std::string_view("TtZX").find((*text)[at + 2]) != std::string_view::npos;
 }
 
+using What = CriuClient::What;
+
 // Returns what kind of stream a descriptor is; nothing for files and devices.
 std::optional<CriuClient::Stream> stream_of(int fd) {
   struct stat info {};
 
   if (fstat(fd, &info) != 0) return std::nullopt;
   if (!S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode)) return std::nullopt;
-  return CriuClient::Stream{S_ISSOCK(info.st_mode), info.st_ino, fd};
+  return CriuClient::Stream{S_ISSOCK(info.st_mode) ? What::Socket : What::Pipe, info.st_ino, fd};
 }
 
 pid_t last_process_id() {
@@ -78,7 +82,7 @@ std::vector<pid_t> processes_below(pid_t root) {
 void JobCheckpoint::opened(std::uint32_t task, std::span<const base::UniqueFd> fds) {
   for (std::uint32_t slot = 0; slot < fds.size(); ++slot) {
     const auto stream = stream_of(fds[slot].get());
-    if (stream) streams_.push_back({task, slot, {stream->is_socket, stream->inode, -1}});
+    if (stream) streams_.push_back({task, slot, {stream->what, stream->inode, -1}});
   }
 }
 
@@ -163,12 +167,18 @@ void JobCheckpoint::go_on() {
 
 void JobCheckpoint::save() {
   if (auto why = parts_.why_not(); !why.empty()) return reply(why);
+  looks_ = 0;
   save_when_stopped(order_.tag(), base::monotonic_now() + base::Duration(order_.limit_ns()) / 2);
 }
 
+// What the tasks have sent to their servers is served meanwhile.
 void JobCheckpoint::save_when_stopped(std::uint64_t tag, base::TimePoint deadline) {
   if (tag != order_.tag()) return;
-  if (std::ranges::all_of(processes_below(parts_.parent()), is_stopped)) return run_criu();
+  const bool are_stopped = std::ranges::all_of(processes_below(parts_.parent()), is_stopped);
+  if (are_stopped && parts_.is_quiet()) return run_criu();
+  if (are_stopped && ++looks_ > kMostLooks) {
+    return reply("its tasks wait for each other in MPI_Init, or for PM; try again");
+  }
   if (base::monotonic_now() > deadline) return reply("its processes were not stopped in time");
   timer_ = parts_.loop.after(kLook, [this, tag, deadline] { save_when_stopped(tag, deadline); });
 }
@@ -184,8 +194,9 @@ NodeImage JobCheckpoint::describe() const {
   struct stat info {};
 
   if (stat(fmt::format("/proc/{}/fd/4", image.parent).c_str(), &info) == 0) {
-    image.streams.push_back({NodeImage::kOfParent, 0, {true, info.st_ino, -1}});
+    image.streams.push_back({NodeImage::kOfParent, 0, {What::Socket, info.st_ino, -1}});
   }
+  parts_.describe(image);
   return image;
 }
 
@@ -206,7 +217,11 @@ void JobCheckpoint::saved(const base::Status& status) {
     const auto why = set().error_of(index, "save.log");
     return reply(why.empty() ? status.error().message() : "criu: " + why);
   }
-  const auto bytes = set().finish_node(index, describe());
+  const NodeImage image = describe();
+  if (auto done = set().add_to_node(index, image, processes_below(parts_.parent())); !done) {
+    return reply(done.error().message());
+  }
+  const auto bytes = set().finish_node(index, image);
   reply(bytes ? std::string() : bytes.error().message(), bytes ? *bytes : 0);
 }
 
@@ -216,30 +231,33 @@ base::Result<NodeImage> JobCheckpoint::check(const Plan& plan) {
   return ImageSet(plan.spec.restart()).check_node(plan.prepare.node_index(), tasks_on_node(plan));
 }
 
-void JobCheckpoint::restore(const Plan& plan, const NodeImage& image, CriuClient& criu,
-                            const Open& open, base::UniqueFd parent_end,
+void JobCheckpoint::restore(const Plan& plan, const NodeImage& image, CriuClient& criu, Ends ends,
                             const CriuClient::Done& done) {
   const ImageSet set(plan.spec.restart());
   const std::uint32_t index = plan.prepare.node_index();
   const auto directory = set.open_node(index);
   if (!directory) return done(directory.error());
+  if (auto made = restore_shared_memory(set.node(index)); !made) return done(made);
   std::vector<base::UniqueFd> kept;
   std::vector<CriuClient::Stream> streams;
   for (std::uint32_t task = 0; task < image.tasks.size(); ++task) {
-    auto fds = open(task);
+    auto fds = ends.open(task);
     if (!fds) return done(fds.error());
     for (const auto& saved : image.streams) {
       if (saved.task != task || saved.slot >= fds->size()) continue;
       const int fd = (*fds)[saved.slot].get();
       const auto now = stream_of(fd);
-      if (now && now->is_socket == saved.stream.is_socket)
-        streams.push_back({now->is_socket, saved.stream.inode, fd});
+      if (now && now->what == saved.stream.what)
+        streams.push_back({now->what, saved.stream.inode, fd});
     }
     for (auto& fd : *fds) kept.push_back(std::move(fd));
   }
   for (const auto& saved : image.streams) {
     if (saved.task == NodeImage::kOfParent)
-      streams.push_back({true, saved.stream.inode, parent_end.get()});
+      streams.push_back({What::Socket, saved.stream.inode, ends.parent.get()});
+  }
+  for (std::size_t i = 0; i < ends.sockets.size(); ++i) {
+    streams.push_back({What::PmSocket, i, ends.sockets[i].get()});
   }
   criu.restore(directory->get(), image.last, streams, [set, index, done](const auto& status) {
     const auto why = status ? std::string() : set.error_of(index, "restore.log");

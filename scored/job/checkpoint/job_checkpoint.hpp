@@ -27,6 +27,8 @@ class JobCheckpoint {
     std::function<pid_t()> parent;              // scored-task-parent; 0: none yet
     std::function<std::vector<pid_t>()> tasks;  // [task]; 0: ended
     std::function<std::string()> why_not;       // why they cannot be saved now; empty: they can
+    std::function<bool()> is_quiet;             // no task waits for an answer of its servers
+    std::function<void(NodeImage&)> describe;   // adds the state of their servers and network
     std::function<void(const wire::ShepherdCheckpointed&)> answer;
     base::Duration forgotten = std::chrono::seconds(60);  // without an order the tasks continue
   };
@@ -48,11 +50,17 @@ class JobCheckpoint {
   // Checks the set of a plan that restores. Errors: as ImageSet::check_node().
   static base::Result<NodeImage> check(const Plan& plan);
 
-  // Restores the tasks, stopped, with the descriptors of `open`, each of which is closed then.
-  // `parent_end` becomes the socket of scored-task-parent. `done` is called once.
   using Open = std::function<base::Result<std::vector<base::UniqueFd>>(std::uint32_t task)>;
-  static void restore(const Plan& plan, const NodeImage& image, CriuClient& criu, const Open& open,
-                      base::UniqueFd parent_end, const CriuClient::Done& done);
+
+  struct Ends {
+    const Open& open;                           // the descriptors of a task, which are closed then
+    base::UniqueFd parent;                      // becomes the socket of scored-task-parent
+    std::span<const base::UniqueFd> sockets{};  // of PM, [task][link]
+  };
+
+  // Restores the tasks, stopped. `done` is called once.
+  static void restore(const Plan& plan, const NodeImage& image, CriuClient& criu, Ends ends,
+                      const CriuClient::Done& done);
 
  private:
   void hold();
@@ -71,6 +79,7 @@ class JobCheckpoint {
   wire::ShepherdCheckpoint order_;  // the last one
   bool is_held_ = false;            // the tasks are stopped
   bool is_busy_ = false;            // criu runs
+  int looks_ = 0;                   // at tasks that stood still, and were not quiet
   EventLoop::TimerId timer_ = 0;
 };
 

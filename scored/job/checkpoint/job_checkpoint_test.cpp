@@ -31,6 +31,7 @@ class JobCheckpointTest : public ::testing::Test {
     job_.emplace(JobCheckpoint::Parts{
         *loop_, plan_, *criu_, [this] { return task_; },
         [this] { return std::vector<pid_t>{task_}; }, [this] { return why_not_; },
+        [] { return true; }, [](NodeImage&) {},
         [this](const wire::ShepherdCheckpointed& answer) { reason_ = answer.reason(); }, 10ms});
   }
 

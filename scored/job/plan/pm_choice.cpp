@@ -277,6 +277,7 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
   // With MPICH 5 on PM, parents and children disagree about which ranks share a node, and their
   // collectives hang.
   if (plan.can_spawn()) variables.emplace_back("MPIR_CVAR_NOLOCAL=1");
+  if (plan.can_checkpoint()) variables.emplace_back("PM_NO_WATCHED_CALLS=1");
   return variables;
 }
 

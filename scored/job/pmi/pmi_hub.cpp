@@ -1,5 +1,8 @@
 #include "scored/job/pmi/pmi_hub.hpp"
 
+#include "scored/job/tasks/silent_socket.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -182,6 +185,25 @@ base::Status PmiHub::fence_done(World world, std::uint64_t sequence, std::string
   if (!actions) return actions.error();
   carry_out(world, std::move(*actions));
   return {};
+}
+
+bool PmiHub::is_quiet() const {
+  const auto is_read = [](const Connection& connection) {
+    return connection.out.empty() && (!connection.socket || is_silent(connection.socket.get()));
+  };
+  const auto waits_not = [](const auto& world) { return world.second.server.is_quiet(); };
+  return std::ranges::all_of(connections_, is_read) && std::ranges::all_of(worlds_, waits_not);
+}
+
+std::string PmiHub::saved() const {
+  const auto world = worlds_.find(0);
+  return world == worlds_.end() ? "" : world->second.server.saved();
+}
+
+base::Status PmiHub::restore(std::string_view text) {
+  const auto world = worlds_.find(0);
+  if (world != worlds_.end()) return world->second.server.restore(text);
+  return base::fail(base::Errc::WrongState, "there is no PMI server");
 }
 
 void PmiHub::spawn_done(std::uint32_t task, bool is_good) {

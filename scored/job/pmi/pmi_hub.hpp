@@ -48,6 +48,11 @@ class PmiHub {
   base::Result<base::UniqueFd> connect(std::uint32_t task);
   // Errors: as PmiServer::fence_done().
   base::Status fence_done(World world, std::uint64_t sequence, std::string_view key_values);
+  // Returns true if no task waits for an answer, and no socket has unread bytes.
+  [[nodiscard]] bool is_quiet() const;
+  // The state of world 0 for a checkpoint: as PmiServer::saved() and restore().
+  [[nodiscard]] std::string saved() const;
+  base::Status restore(std::string_view text);
   void spawn_done(std::uint32_t task, bool is_good);
   void name_done(std::uint32_t task, bool is_good, std::string_view port);
   // Handles everything that the task wrote before it ended, then its end.

@@ -29,6 +29,9 @@ class PmiLineReader {
   // again.
   base::Result<std::optional<std::string_view>> next();
 
+  // Returns true if no part of a line is waiting for the rest.
+  [[nodiscard]] bool is_empty() const { return taken_ == pending_.size(); }
+
  private:
   std::string pending_;
   std::size_t taken_ = 0;

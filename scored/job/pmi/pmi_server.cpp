@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 // The texts of replies are determined by MPICH's client: it compares cmd=, looks for rc= and a few
@@ -356,6 +357,52 @@ PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   try_fence(out);
   if (is_missed && !failed) out.aborts.push_back({task, 1, "ended without MPI_Finalize"});
   return out;
+}
+
+bool PmiServer::is_quiet() const {
+  const auto is_silent = [](const Task& task) {
+    const bool waits = task.state == State::InBarrier || task.state == State::Asking;
+    return !waits && !task.spawn && !task.is_inside_spawn && task.reader.is_empty();
+  };
+  return !fence_ && std::ranges::all_of(tasks_, is_silent);
+}
+
+// The first line names the key space, each task's state as a letter, and the bytes of the two
+// batches that follow.
+std::string PmiServer::saved() const {
+  std::string states;
+  for (const Task& task : tasks_) states += task.state == State::Initialised ? 'I' : 'F';
+  std::string batch;
+  for (const std::string* key : keys_) {
+    // The pair was accepted once, so it fits.
+    std::ignore = proto::append_key_value(batch, *key, store_.at(*key));
+  }
+  return fmt::format("pmi {} {} {}\n", job_.name, states, gathered_.size()) + gathered_ + batch;
+}
+
+base::Status PmiServer::restore(std::string_view text) {
+  const auto malformed = [] { return base::fail(base::Errc::Malformed, "the saved PMI state"); };
+  const auto end = text.find('\n');
+  if (end == text.npos) return malformed();
+  const auto words = base::split(text.substr(0, end), ' ');
+  text.remove_prefix(end + 1);
+  if (words.size() != 4 || words[0] != "pmi" || words[2].size() != tasks_.size()) {
+    return malformed();
+  }
+  const auto gathered = base::parse_number<std::size_t>(words[3]);
+  if (!gathered || *gathered > text.size() || *gathered > max_batch_bytes()) return malformed();
+  const auto waiting = proto::parse_key_values(text.substr(0, *gathered));
+  const auto pairs = proto::parse_key_values(text.substr(*gathered));
+  if (!waiting || !pairs) return malformed();
+  job_.name = std::string(words[1]);
+  gathered_ = std::string(text.substr(0, *gathered));
+  store_.clear();
+  keys_.clear();
+  for (const auto& pair : *pairs) store(pair.key, pair.value);
+  for (std::size_t task = 0; task < tasks_.size(); ++task) {
+    tasks_[task].state = words[2][task] == 'I' ? State::Initialised : State::Fresh;
+  }
+  return {};
 }
 
 void PmiServer::store(std::string_view key, std::string_view value) {

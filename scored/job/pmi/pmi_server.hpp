@@ -117,6 +117,16 @@ class PmiServer {
     return job_.size > 1 && state != State::Fresh && state != State::Closed;
   }
 
+  // Returns true if no task waits for an answer or is in the middle of a command.
+  [[nodiscard]] bool is_quiet() const;
+
+  // Returns what the tasks rely on, for a checkpoint: the name and contents of the key space, and
+  // which of them have initialised. The server must be quiet.
+  [[nodiscard]] std::string saved() const;
+  // Continues from the text of saved(). Fences count from 1 again. Errors: Malformed (also if it
+  // has another number of tasks); the state is then unchanged.
+  base::Status restore(std::string_view text);
+
   // Returns the fence that other nodes have not completed yet. It must be sent again after a
   // reconnection.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }

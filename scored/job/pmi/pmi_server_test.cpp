@@ -352,5 +352,42 @@ TEST(ProcessMapping, DescribesCyclicRanks) {
   EXPECT_EQ(mapping_of(Counts{2, 3}, cyclic), "(vector,(0,2,1),(0,1,1),(1,1,2))");
 }
 
+TEST(PmiServer, RestoredServerAnswersAsTheSavedOne) {
+  PmiServer saved(job_of(2, 2));
+  ask(saved, 0, kInit);
+  ask(saved, 0, "cmd=put kvsname=kvs_1 key=a value=1\n");
+  ASSERT_TRUE(saved.is_quiet());
+  PmiJob other = job_of(2, 2);
+  other.name = "kvs_9";
+  PmiServer server(other);
+  ASSERT_TRUE(server.restore(saved.saved()).has_value());
+  EXPECT_EQ(server.saved(), saved.saved());
+  EXPECT_EQ(ask(server, 0, "cmd=get kvsname=kvs_1 key=a\n"),
+            "cmd=get_result rc=0 msg=success value=1\n");
+  EXPECT_TRUE(server.has_joined(0));
+  EXPECT_FALSE(server.has_joined(1));
+  EXPECT_EQ(server.task_ended(0, false).aborts.size(), 1U);  // it has not finalized
+}
+
+TEST(PmiServer, TaskThatWaitsIsNotQuiet) {
+  PmiServer server(job_of(2, 2));
+  ask(server, 0, kInit);
+  server.receive(0, "cmd=barrier_in\n");
+  EXPECT_FALSE(server.is_quiet());
+  PmiServer other(job_of(2, 2));
+  other.receive(1, "cmd=in");
+  EXPECT_FALSE(other.is_quiet());
+}
+
+TEST(PmiServer, DamagedStateIsRefusedAndChangesNothing) {
+  PmiServer server(job_of(2, 2));
+  const std::string before = server.saved();
+  for (const auto* text : {"", "pmi kvs FF 0", "pmi kvs F 0\n", "pmi kvs FF 9\n", "pmi kvs FF x\n",
+                           "pmi kvs FF 0\n\1", "other kvs FF 0\n"}) {
+    EXPECT_FALSE(server.restore(text).has_value()) << text;
+  }
+  EXPECT_EQ(server.saved(), before);
+}
+
 }  // namespace
 }  // namespace score::shepherd

@@ -8,6 +8,7 @@
 #include "base/model/machine_fault.hpp"
 #include "base/text/index_set.hpp"
 #include "proto/frames/parse.hpp"
+#include "scored/job/checkpoint/saved_contexts.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
 
@@ -135,7 +136,6 @@ void JobParts::make_servers() {
   handlers.abort = up.abort;
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.initialised = [this](std::uint32_t task) {
-    has_mpi = true;
     if (mpi_watch) mpi_watch->initialised(task);
   };
   handlers.connected_twice = [this](std::uint32_t task) {
@@ -319,9 +319,51 @@ std::string JobParts::why_not_saved() const {
   if (!tasks || tasks->none_runs()) return "its tasks do not run";
   const auto pids = tasks->running_pids();
   if (std::ranges::find(pids, 0) != pids.end()) return "some of its tasks have ended";
-  if (has_mpi) return "its tasks use MPI, which cannot be saved yet";
-  if (network && network->has_served()) return "its tasks use PM, which cannot be saved yet";
-  return {};
+  return network ? network->why_not_saved() : std::string();
+}
+
+bool JobParts::is_quiet() const {
+  return (!servers || servers->is_quiet()) && (!network || network->is_quiet());
+}
+
+void JobParts::describe(NodeImage& image) const {
+  if (servers) image.pmi = servers->saved();
+  const auto saved = network ? network->saved() : std::nullopt;
+  if (!saved) return;
+  image.network_key = saved->key;
+  image.sockets = saved->sockets;
+}
+
+void JobParts::restore_tasks(const std::function<void(const base::Error&)>& failed) {
+  const NodeImage& image = *services.checkpoint.image();
+  if (auto good = servers->restore(image.pmi); !good) return failed(good.error());
+  if (image.network_key == 0) return restore_with(failed);
+  if (!network) {
+    return failed(base::fail(base::Errc::Unsupported, "the saved tasks used PM, which is off"));
+  }
+  network->open_again([this, failed](const base::Status& opened) {
+    if (!opened) return failed(opened.error());
+    if (network->sockets().size() == services.checkpoint.image()->sockets.size()) {
+      return restore_with(failed);
+    }
+    failed(base::fail(base::Errc::Unsupported, "the saved tasks used another kind of network"));
+  });
+}
+
+void JobParts::restore_with(std::function<void(const base::Error&)> failed) {
+  const bool has_network = services.checkpoint.image()->network_key != 0;
+  services.checkpoint.restore(
+      {.open = [this](std::uint32_t task) { return open_task(task); },
+       .spawner = services.spawner,
+       .sockets = has_network ? std::span(network->sockets()) : std::span<const base::UniqueFd>(),
+       .arrived = [this](std::span<const pid_t> processes) { return take_restored(processes); },
+       .failed = std::move(failed)});
+}
+
+base::Status JobParts::take_restored(std::span<const pid_t> processes) {
+  const std::uint64_t key = services.checkpoint.image()->network_key;
+  if (key == 0) return {};
+  return network->take_contexts(contexts_of(processes, key));
 }
 
 void JobParts::give_up(int code, int signal) {

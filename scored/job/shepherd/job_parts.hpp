@@ -25,6 +25,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,16 @@ struct JobParts {
   // Returns the descriptors that the task inherits. Errors: errno codes.
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
 
+  // ---- checkpoints
+
   // Returns why the tasks cannot be saved now; empty: they can.
   [[nodiscard]] std::string why_not_saved() const;
+  // Returns true if no task waits for its servers.
+  [[nodiscard]] bool is_quiet() const;
+  // Adds the state of the tasks' servers and network to their image.
+  void describe(NodeImage& image) const;
+  // Restores the tasks of an image instead of starting them. `failed` is called at most once.
+  void restore_tasks(const std::function<void(const base::Error&)>& failed);
 
   // Carries out an action that concerns only the parts.
   void carry_out(const ShepherdAgent::Action& action);
@@ -84,10 +93,11 @@ struct JobParts {
   std::optional<ScriptFile> script;  // of a batch job, on the node of its task
   std::optional<JobVolume> volume;
   std::optional<StackQuery> stacks;  // once somebody has asked
-  bool has_mpi = false;              // an MPI library of the tasks has started
 
  private:
   void note(std::uint32_t task, const std::string& text);
+  void restore_with(std::function<void(const base::Error&)> failed);
+  base::Status take_restored(std::span<const pid_t> processes);
 
   // Aborts the job for a reason that is no task's own.
   void abort(const std::string& why) { up.abort({plan->rank_of(0), kExitError, why}); }

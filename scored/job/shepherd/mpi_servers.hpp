@@ -69,6 +69,18 @@ class MpiServers {
   // world_ready will be called.
   bool add_world(const Plan& world);
 
+  // ---- checkpoints; the job has no PMIx then
+
+  // Returns true if no task waits for an answer.
+  [[nodiscard]] bool is_quiet() const { return !pmi_ || pmi_->is_quiet(); }
+
+  // The state for an image: as PmiServer::saved() and restore().
+  [[nodiscard]] std::string saved() const { return pmi_ ? pmi_->saved() : std::string(); }
+
+  base::Status restore(std::string_view text) {
+    return pmi_ && !text.empty() ? pmi_->restore(text) : base::Status();
+  }
+
   void fence_done(const wire::FenceDone& done);
   void relay(const wire::JobRelay& message);  // from another node
   // Handles a new connection to the node daemon: fences that are not done are sent again.

@@ -3,6 +3,7 @@
 #include "base/errc.hpp"
 #include "base/limits.hpp"
 #include "pmlib/network/network.hpp"
+#include "scored/job/tasks/silent_socket.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -163,7 +165,7 @@ void NetworkHub::prepare(wire::ShepherdNetwork network) {
   }
   network_ = std::move(network);
   if (is_first) return sockets_.clear();
-  if (device_of(network_->device()) == pm::DeviceKind::None || has_all_sockets()) create_contexts();
+  if (device_of(network_->device()) == pm::DeviceKind::None || has_all_sockets()) complete();
 }
 
 void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
@@ -174,29 +176,108 @@ void NetworkHub::take_sockets(const wire::PassedDescriptors& message,
     return handlers_.broken("the sockets of the network did not arrive");
   }
   std::move(sockets.begin(), sockets.end(), std::back_inserter(sockets_));
-  if (has_all_sockets() && !network_->addresses().empty()) create_contexts();
+  if (has_all_sockets() && !network_->addresses().empty()) complete();
 }
 
 void NetworkHub::fail(const std::string& reason) {
   if (failure_ || !contexts_.empty()) return;
   failure_ = reason;
+  if (const auto ready = std::exchange(ready_, nullptr)) {
+    return ready(base::fail(base::Errc::Unsupported, "no PM network: {}", reason));
+  }
   answer_all();
 }
 
+void NetworkHub::complete() {
+  if (const auto ready = std::exchange(ready_, nullptr)) return ready({});
+  create_contexts();
+}
+
 void NetworkHub::create_contexts() {
-  std::vector<base::UniqueFd> made;
+  const auto made = make_contexts(std::vector<base::UniqueFd>(local_tasks()));
+  if (!made) handlers_.broken("cannot create contexts: " + made.error().message());
+}
+
+// restored: [task]; empty: the context has to be made.
+base::Status NetworkHub::make_contexts(std::vector<base::UniqueFd> restored) {
   for (std::uint32_t task = 0; task < local_tasks(); ++task) {
-    const auto context = create_context(ranks_[task]);
-    auto fd = context ? base::duplicate(context->fd())
-                      : base::Result<base::UniqueFd>(base::fail(
-                            base::errno_code(errno), "context of rank {}", ranks_[task]));
-    if (!fd) return handlers_.broken("cannot create contexts: " + fd.error().message());
-    made.push_back(std::move(*fd));
+    const std::uint32_t rank = ranks_[task];
+    const auto context = create_context(rank);
+    if (!context) return base::fail(base::errno_code(errno), "context of rank {}", rank);
+    if (!restored[task]) {
+      auto fd = base::duplicate(context->fd());
+      if (!fd) return fd.error();
+      restored[task] = std::move(*fd);
+      continue;
+    }
+    auto copy = base::duplicate(restored[task].get());
+    if (!copy) return copy.error();
+    int error = 0;
+    const auto own = pm::MappedSegment::attach(copy->release(), error);
+    if (own) error = pm::move_context(own->segment(), context->segment());
+    if (error == EINVAL || error == EMSGSIZE) {
+      return base::fail(base::Errc::Unsupported, "the saved tasks used another kind of network");
+    }
+    if (error != 0) return base::fail(base::errno_code(error), "context of rank {}", rank);
   }
-  contexts_ = std::move(made);
+  contexts_ = std::move(restored);
   show(wire::PassedDescriptors::CONTEXTS, contexts_.size(),
        [this](std::size_t i) { return contexts_[i].get(); });
   answer_all();
+  return {};
+}
+
+// ---- checkpoints
+
+bool NetworkHub::is_quiet() const {
+  const auto waits = [](const Connection& one) {
+    return one.socket && (one.is_waiting || !is_silent(one.socket.get()));
+  };
+  const bool is_opening = is_wanted_ && contexts_.empty() && !failure_;
+  return !is_opening && std::ranges::none_of(connections_, waits);
+}
+
+std::string NetworkHub::why_not_saved() const {
+  if (!network_ || contexts_.empty()) return {};
+  const auto is_other = [](std::uint32_t device) {
+    const auto kind = device_of(device);
+    return kind != pm::DeviceKind::None && kind != pm::DeviceKind::Udp;
+  };
+  const auto& links = network_->links();
+  const bool has_other =
+      std::ranges::any_of(links, [&](const auto& link) { return is_other(link.device()); });
+  if (!is_other(network_->device()) && !has_other) return {};
+  return "its network is not udp or shared memory, which alone can be saved";
+}
+
+std::optional<NetworkHub::Saved> NetworkHub::saved() const {
+  if (!network_ || contexts_.empty()) return std::nullopt;
+  Saved saved;
+  saved.key = network_->key();
+  for (const auto& socket : sockets_) {
+    struct stat info {};
+
+    fstat(socket.get(), &info);
+    saved.sockets.push_back(info.st_ino);
+  }
+  return saved;
+}
+
+void NetworkHub::open_again(Ready ready) {
+  has_served_ = true;
+  ready_ = std::move(ready);
+  if (!std::exchange(is_wanted_, true)) handlers_.wanted();
+}
+
+base::Status NetworkHub::take_contexts(std::vector<base::UniqueFd> found) {
+  std::vector<base::UniqueFd> by_task(local_tasks());
+  for (base::UniqueFd& fd : found) {
+    pm::SegmentSummary summary;
+    if (pm::read_summary(fd.get(), summary) != 0) continue;
+    const auto at = std::ranges::find(ranks_, summary.rank);
+    if (at != ranks_.end()) by_task[static_cast<std::size_t>(at - ranks_.begin())] = std::move(fd);
+  }
+  return make_contexts(std::move(by_task));
 }
 
 std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank) {

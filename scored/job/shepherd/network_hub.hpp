@@ -52,6 +52,33 @@ class NetworkHub {
   // Returns true if a task has requested the network.
   [[nodiscard]] bool has_served() const { return has_served_; }
 
+  // ---- checkpoints (docs/adr/0139)
+
+  // Returns true if no task is opening the network.
+  [[nodiscard]] bool is_quiet() const;
+  // Returns why tasks with this network cannot be saved; empty: they can.
+  [[nodiscard]] std::string why_not_saved() const;
+
+  struct Saved {
+    std::uint64_t key = 0;               // of the contexts
+    std::vector<std::uint64_t> sockets;  // [task][link]: inodes
+  };
+
+  // Returns what identifies the network in the images; nothing: there is none.
+  [[nodiscard]] std::optional<Saved> saved() const;
+
+  // Opens a network for tasks that are restored. `ready` is called once, when the sockets and all
+  // addresses are there, or with the reason why there is no network.
+  using Ready = std::function<void(const base::Status&)>;
+  void open_again(Ready ready);
+
+  [[nodiscard]] const std::vector<base::UniqueFd>& sockets() const { return sockets_; }
+
+  // Gives the contexts of restored tasks the new identity and addresses. found: contexts with the
+  // saved key, in any order; tasks without one get a new context. Errors: errno codes,
+  // Unsupported (this network is of another kind).
+  base::Status take_contexts(std::vector<base::UniqueFd> found);
+
   // ---- messages of the node daemon; repeated ones are ignored
 
   // Sets up the network. The first call has no addresses and precedes this node's sockets, which
@@ -87,7 +114,9 @@ class NetworkHub {
 
   [[nodiscard]] bool has_all_sockets() const { return sockets_.size() == local_tasks() * links(); }
 
+  void complete();
   void create_contexts();
+  base::Status make_contexts(std::vector<base::UniqueFd> restored);
   void show_sockets();
   std::unique_ptr<pm::MappedSegment> create_context(std::uint32_t rank);
   void show(wire::PassedDescriptors::What what, std::size_t count,
@@ -101,6 +130,7 @@ class NetworkHub {
   std::vector<Connection> connections_;  // [task]
   bool is_wanted_ = false;               // a request to the node daemon was sent
   bool has_served_ = false;
+  Ready ready_;  // while a network for restored tasks is being opened
   std::optional<wire::ShepherdNetwork> network_;
   std::vector<base::UniqueFd> sockets_;   // [task][link]; empty: only shared memory
   std::vector<base::UniqueFd> contexts_;  // [task]; empty: not created yet

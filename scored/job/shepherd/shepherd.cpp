@@ -283,7 +283,9 @@ void Shepherd::prepare_tasks() {
   checkpoint_.begin({.plan = *job_.plan,
                      .parent = [this] { return agent_.group(); },
                      .tasks = [this] { return job_.tasks->running_pids(); },
-                     .why_not = [this] { return job_.why_not_saved(); }});
+                     .why_not = [this] { return job_.why_not_saved(); },
+                     .is_quiet = [this] { return job_.is_quiet(); },
+                     .describe = [this](NodeImage& image) { job_.describe(image); }});
   if (const auto& image = checkpoint_.image()) handle({Event::SpawnerFound, image->parent});
   if (outside_ != 0) job_.tasks->set_parent(agent_.group());
   handle({Event::TasksPrepared});
@@ -293,11 +295,9 @@ void Shepherd::begin_tasks() {
   began_ = base::wall_now() - 1s;  // file times of the kernel lag by some milliseconds
   if (job_.plan->local_tasks() == 0) return;
   if (checkpoint_.image()) {
-    return checkpoint_.restore([this](std::uint32_t task) { return job_.open_task(task); },
-                               spawner_,
-                               [this](const base::Error& why) {
-                                 handle({Event::SpawnerFailed, 0, why.message()});
-                               });
+    return job_.restore_tasks([this](const base::Error& why) {
+      handle({Event::SpawnerFailed, 0, why.message()});
+    });
   }
   spawner_.begin(0, static_cast<std::uint32_t>(job_.plan->members.size()));
 }

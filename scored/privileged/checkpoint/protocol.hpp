@@ -15,16 +15,22 @@ inline constexpr int kFirstPid = 4'000;
 
 struct CriuRequest {
   enum class Kind : std::uint32_t {
-    // Names a pipe or socket of the tasks whose other end the shepherd has, for the next order. To
-    // restore, its descriptor comes with it.
+    // Names a pipe or socket of the tasks for the next order: the shepherd has its other end, or
+    // it is a socket of PM. To restore, its descriptor comes with it.
     Stream = 1,
     Save = 2,     // the tree of `process`, into the directory that comes with it
     Restore = 3,  // from the directory that comes with it
   };
+
+  enum class What : std::uint32_t {
+    Pipe = 0,
+    Socket = 1,
+    PmSocket = 2,  // to restore only: `inode` is its number, see socket_images.hpp
+  };
   std::uint32_t magic = kMagic;
   Kind kind = Kind::Stream;
   std::int32_t process = 0;  // Save: its root; Restore: the last process id that the job had given
-  std::uint32_t is_socket = 0;
+  What what = What::Pipe;
   std::uint64_t inode = 0;
 };
 

@@ -93,6 +93,7 @@ void fill_arguments(const CriuRequest& order, char* criu, char* process) {
                          word("-v2"),
                          word("--manage-cgroups=ignore"),
                          word("--file-locks"),
+                         word("--ghost-limit=1G"),
                          word("--unprivileged")};
   std::size_t used = sizeof fixed / sizeof *fixed;
   memcpy(g_argv, fixed, sizeof fixed);
@@ -100,11 +101,15 @@ void fill_arguments(const CriuRequest& order, char* criu, char* process) {
   if (saves) g_argv[used++] = process;
   for (std::size_t i = 0; i < g_count; ++i) {
     const Stream& stream = g_streams[i];
-    if (saves && stream.named.is_socket == 0) continue;
+    using What = CriuRequest::What;
+    const What what = stream.named.what;
+    if (saves && what != What::Socket) continue;
     const auto inode = static_cast<unsigned long long>(stream.named.inode);
-    const char* const type = stream.named.is_socket != 0 ? "socket" : "pipe";
+    const char* const form = what == What::PmSocket ? "fd[%d]:scored-socket-%llu"
+                             : what == What::Socket ? "fd[%d]:socket:[%llu]"
+                                                    : "fd[%d]:pipe:[%llu]";
     if (saves) snprintf(g_words[i], kWordBytes, "unix[%llu]", inode);
-    if (!saves) snprintf(g_words[i], kWordBytes, "fd[%d]:%s:[%llu]", stream.fd, type, inode);
+    if (!saves) snprintf(g_words[i], kWordBytes, form, stream.fd, inode);
     g_argv[used++] = word(saves ? "--external" : "--inherit-fd");
     g_argv[used++] = g_words[i];
   }

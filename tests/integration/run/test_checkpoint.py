@@ -4,12 +4,11 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 
 import pytest
 from cluster import Cluster, wait_until
+from criu import skip_without_criu
 
-CRIU = os.environ.get('SCORED_CRIU', '/usr/sbin/criu')
 # Counts in its memory, and appends each number to a file of its own.
 COUNTER = '''
 import os, sys, time
@@ -23,18 +22,6 @@ while not os.path.exists(sys.argv[1] + '.end'):
     time.sleep(0.02)
 print('rank', os.environ['SCORE_RANK'], 'ends', flush=True)
 '''
-
-
-def skip_without_criu():
-    if os.geteuid() != 0:
-        pytest.skip('needs root')
-    try:
-        said = subprocess.run([CRIU, '--version'], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip(f'needs criu ({CRIU}; SCORED_CRIU names another)')
-    version = [int(part) for part in said.split('Version:')[1].split()[0].split('.')[:2]]
-    if version < [4, 1]:
-        pytest.skip(f'needs criu 4.1 or later, not {said.split()}')
 
 
 @pytest.fixture(scope='module')
