@@ -107,7 +107,7 @@ class Cluster {
   base::Result<Actions> resume(JobId job, TimePoint now);  // undoes suspend
   // Keeps a running job out of all slices until it is called again or the attempt ends, and shows
   // no other state of it. Its nodes let it run when the head is gone. It is not stored. Errors:
-  // NotFound, WrongState, Unsupported, Busy (it is starting its tasks).
+  // NotFound, WrongState, Unsupported, Busy (it is starting its tasks, or stopped already).
   base::Result<Actions> set_stopped(JobId job, bool is_stopped, TimePoint now);
   // Answers JobView::suspicion with what was seen of the tasks. An answer that is out of date, or
   // to a job that has ended, changes nothing.

@@ -154,6 +154,9 @@ TEST(Queue, StoppedJobGetsNoSlices) {
   b.pass(500ms);
   ASSERT_EQ(b.share_on(0, first), 0.5);
   b.expect_ok(b.cluster.set_stopped(first, true, b.now));
+  const auto again = b.cluster.set_stopped(first, true, b.now);
+  ASSERT_FALSE(again);
+  EXPECT_TRUE(again.error().is(Errc::Busy)) << "two would end each other's stop";
   b.pass(500ms);
   EXPECT_EQ(b.share_on(0, first), 0.0);
   EXPECT_EQ(b.share_on(0, second), 1.0);

@@ -209,6 +209,10 @@ Result<void> Requests::set_stopped(JobId id, bool is_stopped, Step& step) {
   if (is_stopped && !has_begun(*(*found)->members)) {
     return fail(Errc::Busy, "job {} is starting its tasks; try again", id);
   }
+  if (is_stopped && job.is_stopped()) {  // the end of one stop would end the other one too early
+    return fail(Errc::Busy,
+                "job {} is stopped already, for a save or to read its stacks; try again", id);
+  }
   const std::uint64_t wanted = is_stopped ? job.attempts : 0;
   if (std::exchange(job.stopped_attempt, wanted) == wanted) return {};
   p_.tables.jobs.mark_changed();
