@@ -31,6 +31,12 @@ namespace score::shepherd {
 using namespace std::chrono_literals;
 namespace limits = base::limits;
 
+namespace {
+
+constexpr const char* kSharedMemory = "/dev/shm";
+
+}  // namespace
+
 Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
     : loop_(loop),
       link_(loop, std::move(options.listener), std::move(options.allowed)),
@@ -217,7 +223,8 @@ void Shepherd::on_prepare(const std::string& payload) {
 }
 
 void Shepherd::on_sweep(const wire::ShepherdSweep& order) {
-  const SweepResult swept = sweep_volumes(order.path());
+  remove_abandoned_memory(kSharedMemory, base::WallTime());
+  const SweepResult swept = order.path().empty() ? SweepResult() : sweep_volumes(order.path());
   wire::ShepherdSwept done;
   done.set_removed(swept.removed);
   done.set_left(base::escape_terminal(swept.left, limits::kMaxErrorTextBytes));
@@ -307,15 +314,13 @@ void Shepherd::kill_leftovers() {
   handle({Event::LeftoversKilled, static_cast<int>(kill_children(spared))});
 }
 
-// A job that ends well has removed its shared memory itself. To search for it anyway would read
-// which files each process of the host uses, once per node of the job; with 64 virtual nodes that
-// takes seconds.
+// A job that ends well has removed its shared memory itself.
 void Shepherd::remove_leftovers() {
   if (job_.servers) job_.servers->clean_up();
   job_.script.reset();
   const bool ended_well = job_.tasks && job_.tasks->all_ended_well() && !abort_;
   if (ended_well || began_ == base::WallTime()) return;
-  remove_abandoned_memory("/dev/shm", began_);
+  remove_abandoned_memory(kSharedMemory, began_);
 }
 
 void Shepherd::quit() {

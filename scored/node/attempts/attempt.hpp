@@ -54,6 +54,7 @@ struct Attempt {
                              // it
   bool has_volume = false;   // it has a volume here, or may have one
   bool is_volume_gone = false;
+  bool is_shepherd_gone = false;       // it died, so it has not removed what its tasks left
   bool sends_fence_pieces = false;     // its shepherd was told to; it sends no larger FenceEnter
   bool may_relay = false;              // the head has room for a large JobRelay
   wire::ScratchSample volume;          // the last sample of the volume's server

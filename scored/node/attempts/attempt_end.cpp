@@ -122,7 +122,10 @@ asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {
       log_error("Cannot remove the cgroup or processes of an attempt", kv("attempt", attempt->id));
       break;
     }
-    if (waited > kEndGrace) kill_everything(*attempt);
+    if (waited > kEndGrace) {
+      attempt->is_shepherd_gone = true;
+      kill_everything(*attempt);
+    }
     co_await parts_.clock.sleep_for(pause);
     pause = std::min(pause * 2, kRemoveAgainMost);
   }

@@ -308,7 +308,8 @@ asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
   while (attempt->prolog) co_await parts_.clock.sleep_for(kClearedPeriod);
   if (attempt->has_hooks) co_await parts_.hooks.epilog(attempt->id);
   if (attempt->allocation) parts_.hooks.leave_step(*attempt->allocation);
-  if (attempt->has_volume && !attempt->is_volume_gone && attempt->user)
+  const bool has_left_volume = attempt->has_volume && !attempt->is_volume_gone;
+  if (attempt->user && (has_left_volume || attempt->is_shepherd_gone))
     sweeps_.sweep(*attempt->user);
   attempt->is_cleared = true;
   if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
@@ -400,7 +401,10 @@ asio::awaitable<void> Attempts::watch_memory() {
 void Attempts::give_up(const Attempt& attempt, const Error& why) {
   log_warning("Removed an attempt whose shepherd is gone", kv("attempt", attempt.id),
               kv("err", why));
-  if (const auto kept = find(attempt.id)) kept->has_volume = !scratch_path_.empty();
+  if (const auto kept = find(attempt.id)) {
+    kept->has_volume = !scratch_path_.empty();
+    kept->is_shepherd_gone = true;
+  }
   remove(attempt.id);
 }
 

@@ -90,6 +90,7 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   }
   connection->close();
   if (attempt->is_removed) co_return;
+  attempt->is_shepherd_gone = true;
   note_memory(*attempt);
   gang::ShepherdGone gone;
   gone.signal = co_await signal_of_end(attempt);

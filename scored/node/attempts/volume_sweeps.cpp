@@ -36,12 +36,11 @@ void VolumeSweeps::sweep_all() {
 }
 
 void VolumeSweeps::sweep(UserId user) {
-  if (path_.empty()) return;
   if (!users_.insert(user).second) {
     again_.insert(user);
     return;
   }
-  parts_.tasks.spawn("remove what jobs left of their volumes", run(user));
+  parts_.tasks.spawn("remove what killed jobs left", run(user));
 }
 
 asio::awaitable<void> VolumeSweeps::run(UserId user) {
@@ -53,7 +52,7 @@ asio::awaitable<void> VolumeSweeps::run(UserId user) {
     if (is_over) break;
     if (!done) why = done.error().message();
     if (tries + 1 == kTries) {
-      log_error("Cannot remove what jobs left of their volumes", kv("user", user), kv("err", why));
+      log_error("Cannot remove what killed jobs left", kv("user", user), kv("err", why));
     }
     co_await parts_.clock.sleep_for(kPause);
   }
@@ -72,7 +71,7 @@ asio::awaitable<Result<bool>> VolumeSweeps::run_once(UserId user) {
   auto swept = proto::parse<wire::ShepherdSwept>(*frame);
   if (!swept) co_return swept.error();
   if (swept->removed() > 0) {
-    log_notice("Removed what jobs left of their volumes", kv("user", user),
+    log_notice("Removed what killed jobs left of their volumes", kv("user", user),
                kv("volumes", swept->removed()));
   }
   if (swept->left().empty()) co_return true;

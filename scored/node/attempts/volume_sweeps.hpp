@@ -1,7 +1,8 @@
 #pragma once
-// Removes what jobs have left of their volumes in [pario] path. A shepherd without an attempt does
-// it as the user of the volume. A shepherd removes its own volume, but one that was killed cannot,
-// and this daemon may neither unmount nor read what belongs to users.
+// Removes what jobs have left of their volumes in [pario] path, and the shared memory of their MPI
+// libraries. A shepherd without an attempt does it as the user. A shepherd removes what its own job
+// left, but one that was killed cannot, and this daemon may neither unmount nor remove what belongs
+// to users.
 
 #include "scored/node/attempts/shepherd_start.hpp"
 
@@ -19,8 +20,9 @@ class VolumeSweeps {
   VolumeSweeps(const VolumeSweeps&) = delete;
   VolumeSweeps& operator=(const VolumeSweeps&) = delete;
 
-  // Calls sweep() for each user with a directory there. A volume whose shepherd is alive stays.
+  // Calls sweep() for each user with a directory there.
   void sweep_all();
+  // A volume whose shepherd is alive stays, and so does shared memory that a process uses.
   void sweep(UserId user);
 
   [[nodiscard]] bool is_busy() const { return !users_.empty(); }

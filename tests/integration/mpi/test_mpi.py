@@ -115,6 +115,28 @@ def test_killed_ranks_leave_no_shared_memory(few, tmp_path, mpi):
     wait_until(lambda: not abandoned_memory(before), what=lambda: str(abandoned_memory(before)))
 
 
+def ancestors(pid):
+    while pid > 1:
+        pid = int(pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1])
+        yield pid
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_a_killed_shepherd_leaves_no_shared_memory(few, tmp_path, mpi):
+    program = mpis.build(mpi, SHARES, tmp_path)
+    before = shared_memory()
+    (killed, first), (living, second) = [start_sharing(few, program, 1) for _ in range(2)]
+    shepherd, = [pid for pid in ancestors(first[0])
+                 if b'scored-shepherd' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')[0]]
+    os.kill(shepherd, signal.SIGKILL)
+    killed.communicate(timeout=LIMIT)
+    wait_until(lambda: not any(map(is_alive, first)))
+    assert all(map(is_alive, second))
+    few.cancel(job_of(second[0]))
+    living.communicate(timeout=LIMIT)
+    wait_until(lambda: not abandoned_memory(before), what=lambda: str(abandoned_memory(before)))
+
+
 @pytest.mark.parametrize('mpi', mpis.NAMES)
 def test_a_job_killed_while_it_starts_leaves_no_shared_memory(few, tmp_path, mpi):
     program = mpis.build(mpi, SHARES, tmp_path)
