@@ -29,7 +29,8 @@ namespace pario = score::pario;
 constexpr int kExitError = 125;  // as in all programs of Scored
 
 constexpr const char* kUsage =
-    "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df\n"
+    "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | df\n"
+    "       scio [--volume VOLUME] mkdir [--layout local] PATH\n"
     "       scio [--volume VOLUME] cp [-r] FROM TO\n"
     "       scio create NAME --hosts HOST,... --directory DIR --size SIZE [OPTION]...\n"
     "       scio create NAME --server HOST:PORT [--server HOST:PORT]... [OPTION]... > FILE\n"
@@ -260,13 +261,13 @@ void take_option(int letter, const char* value, Options& options) {
   if (letter == 'r') options.is_recursive = true;
 }
 
-// In "NAME:/path" the path names the volume.
+// In "NAME:/path" the path names the volume. ":/path" is a path for all commands, as for cp.
 void take_names(Options& options) {
   for (std::size_t i = 1; i < options.words.size(); ++i) {
     std::string& word = options.words[i];
     const std::size_t colon = word.find(':');
-    if (colon == word.npos || colon == 0 || word.find('/') < colon) continue;
-    options.volume = word.substr(0, colon);
+    if (colon == word.npos || word.find('/') < colon) continue;
+    if (colon > 0) options.volume = word.substr(0, colon);
     word.erase(0, options.words[0] == "cp" ? colon : colon + 1);
   }
 }

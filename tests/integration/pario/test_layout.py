@@ -86,6 +86,8 @@ def test_whole_file_is_on_the_own_server(servers):
 def test_unknown_layout_is_refused(servers, tmp_path):
     done = scio(servers, 'mkdir', '--layout', 'round', '/out')
     assert done.returncode == 125 and 'expects local' in done.stderr
+    assert scio(servers, 'mkdir', ':/colon').returncode == 0
+    assert layout_of(servers, '/colon') == layout_of(servers, ':/colon') == ('striped', None)
     done = scio(servers, 'create', 'x', '--server', 'h:1', '--layout', 'round')
     assert done.returncode == 125 and 'local or striped' in done.stderr
     assert errno_of(Client(servers.file).stat, '/out') == 'ENOENT'

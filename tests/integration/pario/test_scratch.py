@@ -127,6 +127,24 @@ print('right' if not wrong and os.path.getsize(path) == 400 * 65536 else f'wrong
 '''
 
 
+LOCAL = f"""
+{BIN}/scio mkdir --layout local :/ckpt
+scrun -q -N {NODES} sh -c 'echo rank $SCORE_RANK > $SCORE_SCRATCH/ckpt/$SCORE_RANK'
+scrun -q -N {NODES} sh -c 'cat $SCORE_SCRATCH/ckpt/*' | sort | uniq -c
+for rank in 0 1 2; do {BIN}/scio stat :/ckpt/$rank | grep -E "layout|server "; done
+"""
+
+
+def test_files_of_ranks_stay_on_their_nodes(cluster, tmp_path):
+    """All virtual nodes have one address, so any server of the three is one of the node."""
+    script = tmp_path / 'job.sh'
+    script.write_text('#!/bin/sh\n' + LOCAL)
+    cluster.run('scbatch', '-N', NODES, '--scratch', '96M', '--wait', '-o', tmp_path / 'out', script)
+    out = (tmp_path / 'out').read_text().splitlines()
+    assert [line.split() for line in out[:NODES]] == [['3', 'rank', str(rank)] for rank in range(NODES)]
+    assert out[NODES::2] == ['layout local'] * NODES and len(out) == 3 * NODES
+
+
 def test_a_server_that_is_killed_is_started_again_and_loses_nothing(cluster):
     job = cluster.start('scrun', '-q', '-N', NODES, '--scratch', '192M', 'python3', '-c', WRITES)
     killed, right = [], 0
