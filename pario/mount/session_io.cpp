@@ -49,7 +49,7 @@ struct InitReply {
   std::array<std::uint32_t, 7> last{};
 };
 
-// The reply to OPEN, and the end of that to CREATE.
+// This is the reply to OPEN, and the end of the reply to CREATE.
 struct OpenReply {
   std::uint64_t handle = 0;
   std::uint32_t flags = 0;
