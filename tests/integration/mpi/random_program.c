@@ -10,6 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Open MPI 5 (osc/rdma) asks for a lock again and again, by messages. Nobody can see from outside
+ * that the answer will never change. */
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+enum { KINDS_OF_DEADLOCK = 3 };
+#else
+enum { KINDS_OF_DEADLOCK = 4 };
+#endif
+
 enum { STEPS = 8, KINDS = 10, LONGEST = 200000, NEVER = 99 };
 
 static int rank, size, near_rank, near_size;
@@ -18,6 +26,7 @@ static double longest;
 static char buffer[LONGEST];
 static long *memory, *own_memory, *near_memory;
 static MPI_Win window, own_window, near_window;
+static MPI_Comm near;
 
 /* The same at all ranks, which call it equally often. */
 static int draw(int below) {
@@ -62,6 +71,7 @@ static void take_turns(int turns) {
   volatile long* turn = near_memory;
   int found;
   MPI_Win_lock_all(0, near_window);
+  MPI_Barrier(near); /* MPI_Iprobe of MPICH need not grant the locks of others */
   for (int i = 0; i < turns; ++i) {
     while (*turn % near_size != near_rank) {
       MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
@@ -126,7 +136,7 @@ static void step(void) {
 
 /* Waits for what never comes. */
 static void deadlock(void) {
-  int kind = draw(size == 1 ? 1 : 4), x = 0;
+  int kind = draw(size == 1 ? 1 : KINDS_OF_DEADLOCK), x = 0;
   if (kind == 0)
     MPI_Recv(&x, 1, MPI_INT, (rank + 1) % size, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (kind == 1) MPI_Ssend(&x, 1, MPI_INT, (rank + 1) % size, NEVER, MPI_COMM_WORLD);
@@ -149,7 +159,6 @@ static void deadlock(void) {
 
 int main(int argc, char** argv) {
   int seed = atoi(argv[1]), provided, unit;
-  MPI_Comm near;
   MPI_Aint bytes;
   longest = atof(argv[2]);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

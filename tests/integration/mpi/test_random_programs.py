@@ -32,7 +32,7 @@ def problem_of(seed, how, job):
     return None if is_right else f'seed {seed} {how}: exit {job.returncode}, {out}{err}'
 
 
-@pytest.mark.parametrize('mpi', ['mpich5'])
+@pytest.mark.parametrize('mpi', mpis.ON_OFI)
 def test_exactly_the_deadlocks_of_random_programs_are_found(few, mpi, tmp_path):
     mpis.need_watched_calls()
     source = (pathlib.Path(__file__).parent / 'random_program.c').read_text()
