@@ -41,6 +41,9 @@ grep -qx 'ExecStopPost=-/usr/libexec/scored/scored-thaw' "$units/scored-node.ser
 for unit in scored-head scored-jobs scored-node scored-launcher; do
   grep -qx 'OOMScoreAdjust=-900' "$units/$unit.service" || { echo "the kernel may end $unit first when memory is short"; exit 1; }
 done
+for unit in scored-head scored-node scored-park@; do
+  grep -qx 'MemorySwapMax=0' "$units/$unit.service" || { echo "$unit may be in swap"; exit 1; }
+done
 grep -qx 'LimitMEMLOCK=infinity' "$units/scored-launcher.service" || { echo "jobs may not lock memory"; exit 1; }
 # A copied key keeps its mode and owner only below directories of root.
 grep -qE '^d +/etc/scored +0755 root +root ' "$root/usr/lib/tmpfiles.d/scored.conf" || { echo "owner of /etc/scored"; exit 1; }
