@@ -1,9 +1,11 @@
 """scbench gang --memory: measures jobs that do not fit in memory together, and the memory of jobs that are held.
 
 Every node has room for four thirds of --bytes, and each job holds --bytes on every node. The swap is a file of this program, or zram.
-`work`: two jobs with share = "always", at the turns that the system chooses; and, where there is a memory controller, the same jobs
-within the same memory with demand paging, at slices of that length. `urgent`: an urgent job beside a job that has the memory.
-`suspend`: suspend and resume. `loss`: a counting job on the same nodes while memory of another one is written and read.
+Where there is a memory controller of version 1, the jobs share a group that is limited to the memory of all nodes: otherwise memory in
+swap could stay in the host's memory too. `work`: two jobs with share = "always", at the turns that the system chooses; and, with the
+controller, the same jobs with demand paging, at slices of that length. `urgent`: an urgent job beside a job that has the memory.
+`suspend`: suspend and resume. `loss`: a counting job on the same nodes while memory of another one is written and read, and the major
+faults of the node daemons' switcher threads meanwhile.
 """
 import contextlib
 import os
@@ -24,7 +26,7 @@ from progress import start_progress
 PARTS = ('work', 'urgent', 'suspend', 'loss')
 NODES = 4
 MIB = 1 << 20
-BOUNDS = {'memory_work_ratio': 0.9, 'memory_vs_demand': 20, 'other_gang_loss_percent': 2.0}
+BOUNDS = {'memory_work_ratio': 0.9, 'memory_vs_demand': 20, 'other_gang_loss_percent': 2.0, 'switcher_major_faults': 0}
 AT_LEAST = {'memory_work_ratio', 'memory_vs_demand'}
 LENGTHS = (2, 5, 10)  # seconds, of turns in the plot
 LONGEST_SLICE = 10.0  # of the cluster
@@ -70,6 +72,33 @@ def disk_rate(size):
         subprocess.run(['dd', 'if=/dev/zero', f'of={file.name}', 'bs=4M', f'count={max(8, size // (4 * MIB))}', 'oflag=direct', 'conv=fsync'],
                        check=True, capture_output=True)
         return max(8, size // (4 * MIB)) * 4 * MIB / (time.monotonic() - begin)
+
+
+@contextlib.contextmanager
+def limited(size):
+    """Yields the words that start a program in a group with this much memory; none without a memory controller of version 1."""
+    group = CONTROLLER / f'scbench-{os.getpid()}'
+    if not (CONTROLLER / 'memory.limit_in_bytes').exists():
+        yield []
+        return
+    group.mkdir()
+    try:
+        (group / 'memory.limit_in_bytes').write_text(str(size))
+        yield ['sh', '-c', f'echo $$ > {group}/cgroup.procs && exec "$@"', 'sh']
+    finally:
+        wait_until(lambda: not (group / 'cgroup.procs').read_text())
+        group.rmdir()
+
+
+def switcher_faults(cluster):
+    """Major faults of the threads that switch jobs, on all nodes."""
+    total = 0
+    for node in range(cluster.nodes):
+        pid = cluster.daemon(f'node{node:02}')['pid']
+        for thread in pathlib.Path(f'/proc/{pid}/task').iterdir():
+            if (thread / 'comm').read_text() == 'switcher\n':
+                total += int((thread / 'stat').read_text().rsplit(')', 1)[1].split()[9])
+    return total
 
 
 # ---- jobs
@@ -121,25 +150,28 @@ class Bench:
 
     # ---- two jobs together
 
-    def together(self, cluster, directory, cycles):
-        """Returns the part of the work of one job alone that two do together, cycle by cycle, and the lengths of turns. A cycle
-        lasts from one return of the first job to the next."""
-        first = Holder(cluster, directory, 'first', self.held, *self.mem())
+    def together(self, cluster, directory, cycles, inside):
+        """Returns the part of the work of one job alone that two do together, cycle by cycle, the part of the time in which one of
+        them had slices, which other load of the machine hardly changes, and the lengths of turns. A cycle lasts from one return of
+        the first job to the next."""
+        first = Holder(cluster, directory, 'first', self.held, *self.mem(), before=inside)
         first.wait_begun()
         alone = [rate([first], self.options.seconds / 3)]
-        second = Holder(cluster, directory, 'second', self.held, *self.mem())
+        second = Holder(cluster, directory, 'second', self.held, *self.mem(), before=inside)
         second.wait_begun()
-        ratios, lengths = [], []
+        ratios, scheduled, lengths = [], [], []
 
         def returned():
             first.wait('parked')
             first.wait('in-memory')
-            return time.monotonic(), first.total() + second.total()
+            both = sum(cluster.job(job.job)['scheduled_s'] for job in (first, second))
+            return time.monotonic(), first.total() + second.total(), both
         before = returned()
         for _ in range(cycles):
             now = returned()
             lengths.append((now[0] - before[0]) / 2)
             ratios.append((now[1] - before[1]) / (now[0] - before[0]))
+            scheduled.append((now[2] - before[2]) / (now[0] - before[0]))
             before = now
         cluster.cancel(second.job)
         first.wait('in-memory')
@@ -147,20 +179,16 @@ class Bench:
         alone.append(rate([first], self.options.seconds / 3))
         document = cluster.job(first.job)
         cluster.cancel_all()
-        return [ratio / statistics.mean(alone) for ratio in ratios], lengths, document
+        return [ratio / statistics.mean(alone) for ratio in ratios], scheduled, lengths, document
 
     def demand(self, seconds, windows):
         """Returns the same part with demand paging at slices of this length, window by window; none without a memory controller."""
-        group = CONTROLLER / f'scbench-{os.getpid()}'
-        if not (CONTROLLER / 'memory.limit_in_bytes').exists():
-            note('work: no memory controller of version 1, so demand paging is not measured')
-            return []
-        group.mkdir()
-        try:
-            slice_ns = int(min(LONGEST_SLICE, seconds) * 1e9)
+        slice_ns = int(min(LONGEST_SLICE, seconds) * 1e9)
+        with limited(NODES * self.memory) as inside:
+            if not inside:
+                note('work: no memory controller of version 1, so demand paging is not measured')
+                return []
             with self.cluster('share = "never"', memory=4 * self.memory, slice_ns=slice_ns) as (cluster, directory):
-                (group / 'memory.limit_in_bytes').write_text(str(NODES * self.memory))
-                inside = ['sh', '-c', f'echo $$ > {group}/cgroup.procs && exec "$@"', 'sh']
                 first = Holder(cluster, directory, 'first', self.held, *self.mem(), before=inside)
                 first.wait_begun()
                 alone = rate([first], self.options.seconds / 3)
@@ -168,16 +196,13 @@ class Bench:
                 second.wait_begun()
                 ratios = [rate([first, second], 2 * slice_ns / 1e9) / alone for _ in range(windows)]
                 cluster.cancel_all()
-            return ratios
-        finally:
-            wait_until(lambda: not (group / 'cgroup.procs').read_text())
-            group.rmdir()
+        return ratios
 
     def work(self):
-        with self.cluster('share = "always"') as (cluster, directory):
-            ratios, lengths, document = self.together(cluster, directory, self.options.times)
+        with limited(NODES * self.memory) as inside, self.cluster('share = "always"') as (cluster, directory):
+            ratios, scheduled, lengths, document = self.together(cluster, directory, self.options.times, inside)
         turn = statistics.median(lengths)
-        figures = spread('memory_work_ratio', ratios) | {'memory_turn_s': turn, 'memory_turn_samples': lengths,
+        figures = spread('memory_work_ratio', ratios) | spread('memory_scheduled_ratio', scheduled) | {'memory_turn_s': turn, 'memory_turn_samples': lengths,
                                                          'memory_paged_bytes': document['paged_out_bytes'] + document['paged_in_bytes'],
                                                          'memory_paging_s': document['paging_s']}
         demand = self.demand(turn, max(2, self.options.times // 2))
@@ -189,14 +214,15 @@ class Bench:
     # ---- jobs that are held
 
     def urgent(self):
+        """The urgent job asks for nine tenths of the memory: what other jobs cannot write to swap stays theirs."""
         starts, expected = [], []
-        with self.cluster('share = "urgent"') as (cluster, directory):
+        with limited(NODES * self.memory) as inside, self.cluster('share = "urgent"') as (cluster, directory):
             for number in range(self.options.times):
-                holder = Holder(cluster, directory, f'holder{number}', self.held, *self.mem())
+                holder = Holder(cluster, directory, f'holder{number}', self.held, *self.mem(), before=inside)
                 holder.wait_begun()
                 expected.append(self.whole / disk_rate(self.whole) + 1)
                 begin = time.monotonic()
-                front = cluster.start('scrun', '-q', '-N', NODES, '-n', 1, '--queue', 'urgent', '--mem', f'{self.memory // 1024}K', 'sh', '-c',
+                front = cluster.start('scrun', '-q', '-N', NODES, '-n', NODES, '--queue', 'urgent', '--mem', f'{self.memory * 9 // 10240}K', 'sh', '-c',
                                       'echo started; exec sleep 1')
                 assert front.stdout.readline() == 'started\n', front.stderr.read()
                 starts.append(time.monotonic() - begin)
@@ -206,8 +232,8 @@ class Bench:
 
     def suspend(self):
         free, back, expected = [], [], []
-        with self.cluster('share = "urgent"') as (cluster, directory):
-            holder = Holder(cluster, directory, 'holder', self.held, *self.mem())
+        with limited(NODES * self.memory) as inside, self.cluster('share = "urgent"') as (cluster, directory):
+            holder = Holder(cluster, directory, 'holder', self.held, *self.mem(), before=inside)
             holder.wait_begun()
             for _ in range(self.options.times):
                 expected.append(self.whole / disk_rate(self.whole) + 1)
@@ -225,8 +251,8 @@ class Bench:
 
     def loss(self):
         losses = []
-        with self.cluster('share = "urgent"') as (cluster, directory):
-            holder = Holder(cluster, directory, 'holder', self.held, *self.mem())
+        with limited(NODES * self.memory) as inside, self.cluster('share = "urgent"') as (cluster, directory):
+            holder = Holder(cluster, directory, 'holder', self.held, *self.mem(), before=inside)
             holder.wait_begun()
             _, counters = start_progress(cluster, directory, 'other', NODES, '--mem', '4M', gap_us=20)
 
@@ -236,6 +262,7 @@ class Bench:
                 return (counters.total() - before) / (time.monotonic() - begin)
             cluster.run('score', 'suspend', holder.job)
             holder.wait('parked')
+            before = switcher_faults(cluster)
             for _ in range(self.options.times):
                 cluster.run('score', 'resume', holder.job)
                 reading = pace(lambda: holder.wait('in-memory'))
@@ -243,8 +270,9 @@ class Bench:
                 writing = pace(lambda: holder.wait('parked'))
                 quiet = pace(lambda: time.sleep(self.options.seconds / 5))
                 losses.append(100 * (1 - (reading + writing) / 2 / quiet))
+            faults = switcher_faults(cluster) - before
             cluster.cancel_all()
-        return spread('other_gang_loss_percent', losses)
+        return spread('other_gang_loss_percent', losses) | {'switcher_major_faults': faults}
 
     # ---- the plot
 
@@ -253,8 +281,9 @@ class Bench:
         lines = {'demand paging': [], 'parking': [], 'in memory': []}
         for length in LENGTHS:
             note(f'turns of {length} s')
-            with self.cluster('share = "always"', 'cost = "1%"', f'turn_max = "{length}s"') as (cluster, directory):
-                ratios, _, _ = self.together(cluster, directory, 2)
+            with limited(NODES * self.memory) as inside, self.cluster('share = "always"', 'cost = "1%"',
+                                                                      f'turn_max = "{length}s"') as (cluster, directory):
+                ratios, *_ = self.together(cluster, directory, 2, inside)
             lines['parking'].append((length, statistics.mean(ratios)))
             demand = self.demand(length, 2)
             if demand:
