@@ -114,7 +114,7 @@ struct ResourceRequest {
   bool equal_share = false;          // divides its weight with such jobs of the same user and age
   std::uint32_t switches = 0;  // its nodes are within so many leaf switches at most; 0: any number
   Duration switches_wait{0};   // from its submission on, until any number will do; 0: without end
-  bool no_park = false;              // its memory is never written to swap
+  bool no_park = false;        // its memory is never written to swap
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -276,7 +276,9 @@ struct MetAll {  // every node of the attempt has sent MeetingReached
 // answered by ParkReport. It may be repeated, and the newest one counts.
 struct ParkTasks {
   AttemptId attempt{0};
-  bool out = false;  // false: read it back
+  bool out = false;     // false: read it back
+  AttemptId behind{0};  // out: it is read ahead as the memory of this attempt leaves; 0: it is not
+  Bytes room{0};        // likewise: memory that is free already
 };
 
 using HeadToNode = std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks,
@@ -400,8 +402,13 @@ struct ParkReport {  // the answer to ParkTasks; repeated after a lost connectio
   std::string reason{};  // out: it could not be parked, and is in memory; one line
 };
 
+struct MemoryReport {  // sent while the node is short of memory, or has parked jobs
+  bool is_short = false;
+  Bytes spare{0};  // memory that is free beyond what the node keeps free
+};
+
 using NodeToHead =
     std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited, AbortRequested,
-                 TimetableApplied, ActivityChanged, MeetingReached, ParkReport>;
+                 TimetableApplied, ActivityChanged, MeetingReached, ParkReport, MemoryReport>;
 
 }  // namespace score::base

@@ -39,6 +39,9 @@ Usage& Usage::operator+=(const Usage& other) {
   add(switches_voluntary, other.switches_voluntary);
   add(switches_involuntary, other.switches_involuntary);
   nodes_unknown += other.nodes_unknown;
+  add(paged_out, other.paged_out);
+  add(paged_in, other.paged_in);
+  add(parked, other.parked);
   return *this;
 }
 

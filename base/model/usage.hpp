@@ -22,6 +22,9 @@ struct Usage {
   std::uint64_t switches_voluntary = 0;  // of context
   std::uint64_t switches_involuntary = 0;
   std::uint32_t nodes_unknown = 0;  // nodes that were lost with what was used there
+  Bytes paged_out{0};               // of its memory: written to swap while it was parked
+  Bytes paged_in{0};                // read back
+  Duration parked{0};               // time without its memory
 
   friend bool operator==(const Usage&, const Usage&) = default;
 
@@ -49,6 +52,9 @@ void each_value(AnyUsage& usage, const Visit& visit) {
   visit("switches_voluntary", usage.switches_voluntary);
   visit("switches_involuntary", usage.switches_involuntary);
   visit("nodes_unknown", usage.nodes_unknown);
+  visit("paged_out_bytes", usage.paged_out);
+  visit("paged_in_bytes", usage.paged_in);
+  visit("parked_s", usage.parked);
 }
 
 // Writes the values as members of an open object.

@@ -65,6 +65,8 @@ void Reports::received(NodeId id, const base::NodeToHead& message, Step& step) {
   const auto attempt = attempt_of(message);
   if (!attempt) {
     if (std::holds_alternative<base::TimetableApplied>(message)) ++p_.tables.counters.late_epochs;
+    if (const auto* memory = std::get_if<base::MemoryReport>(&message))
+      p_.parking.memory_reported(*node, *memory, step);
     return;
   }
   Job* job = p_.tables.jobs.find(base::job_of(*attempt));

@@ -73,6 +73,9 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.filled = job.filled;
   v.usage = job.usage;
   v.usage.add_step(job.steps_usage);
+  v.usage.paged_out = job.parked->moved_out;
+  v.usage.paged_in = job.parked->moved_in;
+  v.usage.parked = job.parked->time_away(now);
   v.steps_usage = job.steps_usage;
   v.submitted = job.submitted;
   v.started = job.started;
@@ -99,6 +102,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.paged_out = job.parked->moved_out;
   v.paged_in = job.parked->moved_in;
   v.paging = job.parked->took;
+  v.parked = v.usage.parked;
   return v;
 }
 

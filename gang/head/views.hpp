@@ -67,6 +67,7 @@ struct JobView {
   base::Bytes in_swap{0};                 // of its memory, now
   base::Bytes paged_out{0}, paged_in{0};  // of this attempt
   Duration paging{0};                     // in which this was done
+  Duration parked{0};                     // without its memory, in this attempt
 };
 
 // A SliceView shows one slice of the current cycle.

@@ -37,6 +37,8 @@ struct Parked {
   std::string refused;                    // why it cannot be parked, in this attempt
   base::Bytes moved_out{0}, moved_in{0};  // in this attempt, on all its nodes
   base::Duration took{0};                 // in which that was done, on the slowest node each time
+  base::Duration away{0};                 // without its memory, before it last left
+  std::string short_node;                 // parked because this node is short of memory; "": not
 
   // These describe its turns in memory; see gang/lifecycle/memory_turns.hpp.
   base::TimePoint left{};           // the memory has been away since then
@@ -57,6 +59,17 @@ struct Parked {
 
   // A job whose memory is not there is in no row.
   [[nodiscard]] bool is_away() const { return residence != Residence::InMemory; }
+
+  // Returns for how long the job has been without its memory in this attempt.
+  [[nodiscard]] base::Duration time_away(base::TimePoint now) const {
+    return is_away() ? away + (now - left) : away;
+  }
+
+  // The memory is there again, or the attempt has ended.
+  void end_absence(base::TimePoint now) {
+    away = time_away(now);
+    residence = Residence::InMemory;
+  }
 
   [[nodiscard]] base::Bytes in_swap() const {
     base::Bytes sum{0};

@@ -252,6 +252,7 @@ void Ending::finish(Job& job, Step& step) {
 void Ending::clear_attempt(Job& job, Step& step) {
   if (!job.placed) return;
   meetings_.forget(job.attempt());
+  if (job.parked->is_away()) job.parked.edit().end_absence(step.now);
   placer_.unplace(job);
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     const NodeIndex node = job.cells.nodes[m];

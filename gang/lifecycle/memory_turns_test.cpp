@@ -116,6 +116,37 @@ TEST(MemoryTurns, JobsThatDoNotFitTogetherTakeTurns) {
   EXPECT_LT(std::chrono::abs(difference), 200s);
 }
 
+TEST(MemoryTurns, MemoryIsReadAheadAsTheOtherLeaves) {
+  TurnsBench b;
+  const JobId first = b.start(6_GiB);
+  b.run(300s);
+  const JobId second = b.start(6_GiB);
+  b.run(30s);
+  ASSERT_EQ(b.view(first).residence, Residence::Parked);
+  const AttemptId waits = b.view(first).attempt;
+  const AttemptId leaves = b.view(second).attempt;
+  std::map<NodeId, base::ParkTasks> ahead;
+  const auto take = [&](const Actions& actions) {
+    b.take(actions);
+    for (const auto& [node, order] : b.sent<base::ParkTasks>()) {
+      if (order.attempt == waits) ahead[node] = order;
+    }
+  };
+  for (const TimePoint end = b.now + 300s; b.now < end && ahead.empty(); b.now += 100ms) {
+    take(b.cluster.heartbeat(NodeId{0}, b.now));
+    take(b.cluster.heartbeat(NodeId{1}, b.now));
+    take(b.cluster.tick(b.now));
+  }
+  ASSERT_EQ(ahead.size(), 2U) << "on each of its nodes";
+  for (const auto& [node, order] : ahead) {
+    EXPECT_TRUE(order.out) << "it stays out until the memory is free";
+    EXPECT_EQ(order.behind, leaves);
+    EXPECT_EQ(order.room, 2_GiB - b.stays) << "what neither has";
+  }
+  EXPECT_EQ(b.view(first).residence, Residence::Parked);
+  EXPECT_EQ(b.view(second).residence, Residence::Leaving);
+}
+
 TEST(MemoryTurns, NothingChangesWithoutWaitingJobs) {
   TurnsBench b;
   const JobId first = b.start(4_GiB);

@@ -36,11 +36,25 @@ void Parking::leave(Job& job, JobId for_job, Step& step) {
   step.job_changed(job.id);
 }
 
+// Memory that is read ahead stays in swap until then, so nothing is reserved for it. Each node
+// reads no more than is free there and what leaves.
+void Parking::read_ahead(const Job& job, const Job& leaving, Step& step) const {
+  if (job.parked->residence != Residence::Parked) return;
+  for (const std::size_t member : job.members->in(Member::Started)) {
+    const NodeIndex node = job.cells.nodes[member];
+    if (!leaving.member_on(node)) continue;
+    const Reservations& here = placer_.on_node(node);
+    const Bytes room = tables_.nodes[node].info.memory + here.lent - here.memory;
+    tables_.nodes.send(node, base::ParkTasks{job.attempt(), true, leaving.attempt(), room}, step);
+  }
+}
+
 void Parking::come_back(Job& job, Step& step) {
   placer_.take_back(job);
   Parked& parked = job.parked.edit();
   parked.residence = Residence::Returning;
   parked.for_job = JobId{0};
+  parked.short_node.clear();
   for (Parked::Part& part : parked.parts) part.has_answered = false;
   send_all(job, false, step);
   step.job_changed(job.id);
@@ -112,8 +126,9 @@ void Parking::answered(Job& job, Step& step) {
   }
   if (parked.residence == Residence::Parked && parked.refused.empty()) return;
   placer_.take_back(job);
-  parked.residence = Residence::InMemory;
+  parked.end_absence(step.now);
   parked.for_job = JobId{0};
+  parked.short_node.clear();
   parked.began = step.now;
   turns_.exchanged(job, step.now);
   tables_.jobs.mark_changed();
@@ -214,7 +229,64 @@ void Parking::return_unneeded(Step& step) {
   for (const JobId id : tables_.jobs.active()) {
     Job& job = tables_.jobs.at(id);
     if (job.parked->residence != Residence::Parked || is_awaited(job.parked->for_job)) continue;
+    if (!job.parked->short_node.empty()) continue;
     if (placer_.may_take_back(job)) come_back(job, step);
+  }
+}
+
+// ---- nodes that are short of memory -----------------------------------------------------------
+
+// Returns the youngest job of the node that may be parked; none if a job is on its way, or no other
+// one would be left.
+std::optional<JobId> Parking::find_relief(NodeIndex node) const {
+  const Job* youngest = nullptr;
+  std::size_t there = 0;
+  for (const JobId id : placer_.on_node(node).jobs) {
+    const Job& job = tables_.jobs.at(id);
+    const Residence residence = job.parked->residence;
+    if (residence == Residence::Leaving || residence == Residence::Returning) return std::nullopt;
+    if (job.state != JobState::Running || job.parked->is_away()) continue;
+    ++there;
+    if (job.is_high() || job.is_exclusive() || !why_not_parked(tables_, job).empty()) continue;
+    if (youngest == nullptr || job.started > youngest->started) youngest = &job;
+  }
+  return youngest != nullptr && there > 1 ? std::optional(youngest->id) : std::nullopt;
+}
+
+void Parking::memory_reported(NodeIndex node, const base::MemoryReport& report, Step& step) {
+  memory_[node] = report;
+  if (!report.is_short || tables_.config.memory_share == base::MemoryShare::Never) return;
+  const auto id = find_relief(node);
+  if (!id) return;
+  Job& job = tables_.jobs.at(*id);
+  leave(job, JobId{0}, step);
+  job.parked.edit().short_node = tables_.nodes.name(node);
+}
+
+// What a job has in swap must fit into what its nodes can spare. A job that is alone on its nodes
+// returns in any case: nothing else would make room for it.
+bool Parking::has_room_again(const Job& job) const {
+  for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
+    const NodeIndex node = job.cells.nodes[m];
+    const auto report = memory_.find(node);
+    const Bytes needed = m < job.parked->parts.size() ? job.parked->parts[m].in_swap : Bytes{0};
+    if (report == memory_.end()) continue;
+    if (!report->second.is_short && report->second.spare >= needed) continue;
+    const bool is_alone = std::ranges::none_of(placer_.on_node(node).jobs, [&](JobId id) {
+      const Job& other = tables_.jobs.at(id);
+      return id != job.id && other.state == JobState::Running && !other.parked->is_away();
+    });
+    if (!is_alone) return false;
+  }
+  return true;
+}
+
+void Parking::return_relieved(Step& step) {
+  for (const JobId id : tables_.jobs.active()) {
+    Job& job = tables_.jobs.at(id);
+    const bool is_relief = job.parked->residence == Residence::Parked &&
+                           !job.parked->short_node.empty() && job.state == JobState::Running;
+    if (is_relief && has_room_again(job) && placer_.may_take_back(job)) come_back(job, step);
   }
 }
 
@@ -238,7 +310,8 @@ void Parking::take_turns(Step& step) {
     const Parked& job = *tables_.jobs.at(id).parked;
     if (!job.is_away()) continue;
     if (is_awaited(job.for_job)) return turns_.clear();
-    if (job.residence == Residence::Parked) parked.push_back(id);
+    const bool waits = job.residence == Residence::Parked && job.short_node.empty();
+    if (waits) parked.push_back(id);
   }
   const MemoryPlan plan = turns_.plan(parked, step.now);
   for (const JobId id : plan.back) come_back(tables_.jobs.at(id), step);
@@ -246,6 +319,7 @@ void Parking::take_turns(Step& step) {
     Job& job = tables_.jobs.at(id);
     turns_.exchanged(job, step.now);
     leave(job, for_job, step);
+    read_ahead(tables_.jobs.at(for_job), job, step);
   }
 }
 
@@ -266,6 +340,7 @@ void Parking::settle(Step& step) {
       if (may_leave && why_not_parked(tables_, job).empty()) leave(job, JobId{0}, step);
     }
   }
+  return_relieved(step);
   if (tables_.config.memory_share == base::MemoryShare::Always) {
     take_turns(step);
   } else {
@@ -294,6 +369,9 @@ std::string turn_reason(const Job& job, TimePoint now) {
 std::string parked_reason(const Job& job, TimePoint now) {
   const Parked& parked = *job.parked;
   std::string why = parked.for_job == JobId{0} ? "" : fmt::format(" for job {}", parked.for_job);
+  if (!parked.short_node.empty()) {
+    why = fmt::format(" because {} is short of memory", parked.short_node);
+  }
   switch (parked.residence) {
     case Residence::InMemory:
       return parked.refused.empty() ? "" : "cannot be parked: " + parked.refused;

@@ -4,7 +4,8 @@
 // Its memory is lent: to jobs of queue urgent, or that of a suspended job to every job, as
 // ClusterConfig::memory_share says. Before the job runs again the memory is reserved for it, and
 // its nodes read it back. With share = "always" jobs that do not fit together take turns in memory;
-// see memory_turns.hpp.
+// see memory_turns.hpp. A node that is short of memory in spite of all this has its youngest job
+// parked, until there is room for it again.
 //
 // What a node could not write to swap is not lent. A node that loses its link or a head that
 // restarts loses nothing: a parked job that is continued reads its memory back as it uses it.
@@ -14,6 +15,7 @@
 #include "gang/state/tables.hpp"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,6 +31,8 @@ class Parking {
   // Takes the report of a node of the job. One that does not fit is ignored. A report that the
   // memory of a job is out which the head did not park is from the time before the head restarted.
   void reported(Job& job, std::size_t member, const base::ParkReport& report, Step& step);
+  // Takes the report of a node about its memory. One job leaves at a time, and one stays.
+  void memory_reported(NodeIndex node, const base::MemoryReport& report, Step& step);
   // Repeats the requests that the node may have missed.
   void connected(NodeIndex node, Step& step);
   // Checks whether a suspended job may continue. Errors: TooLarge, one line for the user, if other
@@ -48,6 +52,10 @@ class Parking {
 
  private:
   void leave(Job& job, JobId for_job, Step& step);
+  void read_ahead(const Job& job, const Job& leaving, Step& step) const;
+  [[nodiscard]] std::optional<JobId> find_relief(NodeIndex node) const;
+  [[nodiscard]] bool has_room_again(const Job& job) const;
+  void return_relieved(Step& step);
   void come_back(Job& job, Step& step);
   void send(const Job& job, std::size_t member, bool out, Step& step) const;
   void send_all(const Job& job, bool out, Step& step) const;
@@ -64,7 +72,8 @@ class Parking {
   Tables& tables_;
   Placer& placer_;
   MemoryTurns turns_;
-  std::set<JobId> hopeless_;  // waiting jobs for which parking made no room
+  std::set<JobId> hopeless_;                        // waiting jobs for which parking made no room
+  std::map<NodeIndex, base::MemoryReport> memory_;  // the newest of each node that has sent one
   // The queue when turns were last planned: its length, and its newest submission.
   std::pair<std::size_t, std::uint64_t> planned_{};
 };

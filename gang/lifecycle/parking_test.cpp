@@ -278,6 +278,92 @@ TEST(Parking, RestartedHeadLearnsFromReports) {
   EXPECT_TRUE(b.has_run_within(job, 1s));
 }
 
+struct ShortBench : ParkingBench {
+  using ParkingBench::ParkingBench;
+
+  void report(bool is_short, base::Bytes spare, std::uint32_t node = 0) {
+    say(NodeId{node}, base::MemoryReport{is_short, spare});
+  }
+};
+
+TEST(Parking, ShortNodeParksItsYoungestJob) {
+  ShortBench b;
+  const JobId older = b.start(3_GiB);
+  const JobId younger = b.start(3_GiB);
+  b.report(true, base::Bytes{0});
+  EXPECT_EQ(b.view(younger).residence, Residence::Leaving);
+  EXPECT_EQ(b.view(older).residence, Residence::InMemory);
+  b.report(true, base::Bytes{0});
+  EXPECT_TRUE(b.sent<base::ParkTasks>().empty()) << "one leaves at a time";
+  b.all_out(younger);
+  const std::string why = b.view(younger).reasons.at(0);
+  EXPECT_NE(why.find("parked because node00 is short of memory"), why.npos) << why;
+  b.report(true, base::Bytes{0});
+  b.pass(10s);
+  EXPECT_EQ(b.view(older).residence, Residence::InMemory) << "one job stays";
+  EXPECT_EQ(b.view(younger).residence, Residence::Parked);
+}
+
+TEST(Parking, RelievedNodeTakesItsJobBack) {
+  ShortBench b(MemoryShare::Always);
+  const JobId older = b.start(1_GiB);
+  const JobId younger = b.start(7_GiB);
+  b.report(true, base::Bytes{0});
+  b.all_out(younger);
+  b.report(false, 1_GiB);
+  b.pass(10s);
+  EXPECT_EQ(b.view(younger).residence, Residence::Parked) << "its memory does not fit";
+  b.report(false, 7_GiB);
+  b.pass(100ms);
+  EXPECT_EQ(b.view(younger).residence, Residence::Returning);
+  b.all_back(younger);
+  EXPECT_EQ(b.view(younger).residence, Residence::InMemory);
+  EXPECT_EQ(b.state(older), JobState::Running);
+}
+
+TEST(Parking, LoneJobReturnsToShortNode) {
+  ShortBench b;
+  const JobId older = b.start(3_GiB);
+  const JobId younger = b.start(3_GiB);
+  b.report(true, base::Bytes{0});
+  b.all_out(younger);
+  b.cancel(older);
+  b.pass(1s);
+  EXPECT_EQ(b.view(younger).residence, Residence::Returning);
+}
+
+TEST(Parking, ShortNodeParksNothingByDefault) {
+  ShortBench b(MemoryShare::Never);
+  b.start(3_GiB);
+  b.start(3_GiB);
+  b.report(true, base::Bytes{0});
+  EXPECT_TRUE(b.sent<base::ParkTasks>().empty());
+}
+
+TEST(Parking, UsageHasWhatWasPaged) {
+  ParkingBench b;
+  const JobId job = b.start(6_GiB);
+  b.suspend(job);
+  b.all_out(job);
+  b.pass(10s);
+  b.resume(job);
+  b.all_back(job);
+  b.pass(1s);
+  EXPECT_EQ(b.view(job).usage.paged_out, 2 * (6_GiB - 64_MiB));
+  EXPECT_EQ(b.view(job).usage.paged_in, 2 * (6_GiB - 64_MiB));
+  const Duration parked = b.view(job).usage.parked;
+  EXPECT_GE(parked, 10s);
+  EXPECT_LT(parked, 11s);
+  b.suspend(job);
+  b.all_out(job);
+  b.pass(5s);
+  b.cancel(job);
+  b.pass(10s);
+  EXPECT_EQ(b.state(job), JobState::Cancelled);
+  EXPECT_GE(b.view(job).usage.parked, parked + 5s);
+  EXPECT_LT(b.view(job).usage.parked, parked + 6s) << "the end ends it";
+}
+
 TEST(Parking, EndOfParkedJobReturnsItsMemory) {
   ParkingBench b;
   const JobId job = b.start(6_GiB);

@@ -96,7 +96,8 @@ TEST(NodeToHead, LargestFieldsFitIntoTheFrame) {
       base::TaskEnded{attempt, exit},
       base::Exited{attempt, exits, reason},
       base::AbortRequested{attempt, base::Rank(UINT32_MAX), INT32_MIN, reason},
-      base::TimetableApplied{base::Epoch(UINT64_MAX), base::Duration(INT64_MIN)}};
+      base::TimetableApplied{base::Epoch(UINT64_MAX), base::Duration(INT64_MIN)},
+      base::MemoryReport{true, base::Bytes::max()}};
   for (const auto& message : messages) {
     const OutFrame frame = encode(message);
     EXPECT_LE(frame.payload.size(), find_rule(frame.type)->max_bytes) << name_of(frame.type);
@@ -109,9 +110,12 @@ TEST(HeadToNode, LargestFieldsFitIntoTheFrame) {
   placed.tasks_on_node.assign(limits::kMaxNodes, limits::kMaxTasksPerNode);
   placed.cores.assign(limits::kMaxCoresPerNode, limits::kMaxCoresPerNode - 1);
   const std::string spec(limits::kMaxExecBytes + 100'000, 's');
-  const base::HeadToNode messages[] = {base::PrepareTasks{placed, spec}, base::StartTasks{attempt},
-                                       base::SignalTasks{attempt, 64}, base::KillTasks{attempt},
-                                       base::ForgetTasks{attempt}};
+  const base::HeadToNode messages[] = {base::PrepareTasks{placed, spec},
+                                       base::StartTasks{attempt},
+                                       base::SignalTasks{attempt, 64},
+                                       base::KillTasks{attempt},
+                                       base::ForgetTasks{attempt},
+                                       base::ParkTasks{attempt, true, attempt, base::Bytes::max()}};
   for (const auto& message : messages) {
     const OutFrame frame = encode(message);
     EXPECT_LE(frame.payload.size(), find_rule(frame.type)->max_bytes) << name_of(frame.type);

@@ -83,6 +83,7 @@ void write_paging(JsonWriter& json, const JobStatus& job) {
   json.field("paged_out_bytes", job.paged_out_bytes());
   json.field("paged_in_bytes", job.paged_in_bytes());
   json.field("paging_s", to_seconds(job.paging_ns()));
+  json.field("parked_s", to_seconds(job.parked_ns()));
 }
 
 }  // namespace

@@ -98,7 +98,9 @@ class Bars {
 
 }  // namespace
 
-std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
+namespace {
+
+std::vector<TraceBar> switch_bars(const wire::NodeTrace& node) {
   if (node.switches().empty()) return {};
   const std::int64_t offset = node.clock_offset_ns();
   const auto& last = *node.switches().rbegin();
@@ -119,6 +121,24 @@ std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
   bars.insert(bars.end(), of_jobs.begin(), of_jobs.end());
   const auto of_fillers = fillers.finish(last.due_ns() + offset + last.done_ns());
   bars.insert(bars.end(), of_fillers.begin(), of_fillers.end());
+  return bars;
+}
+
+void add_moves(const wire::NodeTrace& node, std::vector<TraceBar>& bars) {
+  for (const wire::MemoryMove& move : node.moves()) {
+    if (move.took_ns() <= 0) continue;
+    const std::uint64_t job = job_of(move.attempt());
+    const std::int64_t begin = move.began_ns() + node.clock_offset_ns();
+    bars.push_back({fmt::format("job {} {} swap", job, move.out() ? "to" : "from"), job, begin,
+                    begin + move.took_ns(), 0, "memory"});
+  }
+}
+
+}  // namespace
+
+std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
+  std::vector<TraceBar> bars = switch_bars(node);
+  add_moves(node, bars);
   std::stable_sort(bars.begin(), bars.end(),
                    [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
   return bars;

@@ -66,6 +66,27 @@ TEST(TraceExport, NodesAreDrawnInClusterTime) {
   }
 }
 
+TEST(TraceExport, MovedMemoryIsABarOfItsJob) {
+  wire::Trace trace = alternation();
+  wire::NodeTrace& node = *trace.mutable_nodes(1);
+  wire::MemoryMove& move = *node.add_moves();
+  move.set_attempt(3 * 256 + 1);
+  move.set_out(true);
+  move.set_began_ns(4'000'000'000);
+  move.set_took_ns(2'000'000);
+  node.add_moves()->set_took_ns(-1);
+  std::vector<TraceBar> moved;
+  for (const TraceBar& bar : trace_bars(node)) {
+    if (std::string_view(bar.category) == "memory") moved.push_back(bar);
+  }
+  ASSERT_EQ(moved.size(), 1U) << "a hostile length makes no bar";
+  EXPECT_EQ(moved[0].name, "job 3 to swap");
+  EXPECT_EQ(moved[0].track, 3U);
+  EXPECT_EQ(moved[0].begin_ns, 5'000'000'000) << "cluster time";
+  EXPECT_EQ(moved[0].end_ns, 5'002'000'000);
+  EXPECT_NE(trace_chrome(trace).find("job 3 to swap"), std::string::npos);
+}
+
 TEST(TraceExport, FillingJobHasASeparateBar) {
   wire::NodeTrace node;
   const std::int64_t apart = 1'000'000;

@@ -16,6 +16,12 @@ void write_switch(JsonWriter& json, const wire::SwitchRecord& record) {
   json.list("entered", record.entered()).list("filling", record.filling()).end_object();
 }
 
+void write_move(JsonWriter& json, const wire::MemoryMove& move) {
+  json.begin_object().field("attempt", move.attempt()).field("out", move.out());
+  json.field("began_ns", move.began_ns()).field("took_ns", move.took_ns());
+  json.field("bytes", move.bytes()).end_object();
+}
+
 void write_channels(JsonWriter& json, const wire::ChannelFigures& channels) {
   json.key("channels").begin_object();
   json.field("handovers", channels.handovers()).field("saved_bursts", channels.saved_bursts());
@@ -39,6 +45,8 @@ std::string trace_json(const wire::Trace& trace, JsonWriter::Layout layout) {
     write_channels(json, node.channels());
     json.key("switches").begin_array();
     for (const auto& record : node.switches()) write_switch(json, record);
+    json.end_array().key("moves").begin_array();
+    for (const auto& move : node.moves()) write_move(json, move);
     json.end_array().end_object();
   }
   json.end_array().list("silent_nodes", trace.silent_nodes()).end_object();

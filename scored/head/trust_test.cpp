@@ -88,16 +88,25 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
 }
 
 // These messages of nodes name no attempt for which they would have an effect, or are not for
-// NodeSession. HookReport drains its sender, and is an event only of jobs there.
-const std::set<FrameType> kOthers = {
-    FrameType::NodeHello,         FrameType::LoginHello,
-    FrameType::TimetableApplied,  FrameType::Heartbeat,
-    FrameType::NodeTraceReply,    FrameType::ControlOffer,
-    FrameType::FactsReply,        FrameType::HookReport,
-    FrameType::StacksReply,       FrameType::CheckpointReply,
-    FrameType::WitnessHello,      FrameType::LeaseReply,
-    FrameType::ControlBeat,       FrameType::ControlAnswer,
-    FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
+// NodeSession. HookReport drains its sender, and is an event only of jobs there; MemoryReport parks
+// only jobs of its sender.
+const std::set<FrameType> kOthers = {FrameType::NodeHello,
+                                     FrameType::LoginHello,
+                                     FrameType::TimetableApplied,
+                                     FrameType::Heartbeat,
+                                     FrameType::NodeTraceReply,
+                                     FrameType::ControlOffer,
+                                     FrameType::FactsReply,
+                                     FrameType::HookReport,
+                                     FrameType::StacksReply,
+                                     FrameType::CheckpointReply,
+                                     FrameType::MemoryReport,
+                                     FrameType::WitnessHello,
+                                     FrameType::LeaseReply,
+                                     FrameType::ControlBeat,
+                                     FrameType::ControlAnswer,
+                                     FrameType::ControlTimetables,
+                                     FrameType::ControlTimetablesTaken};
 
 class TrustTest : public HeadFixture {
  protected:

@@ -65,9 +65,8 @@ static_assert(kBeatsOfTls * limits::kHeartbeatPeriod + HeadLink::kSilenceLimit <
                   gang::BeatTiming{}.vouched_for,
               "a TLS connection that broke unnoticed is replaced before the node is suspected");
 
-// Uses whole periods of the machine's own clock. The machine's virtual nodes then send heartbeats
-// one after the other while the caches are warm, which halves the cost. Machines were booted at
-// different times, so the head of a real cluster does not receive all heartbeats at once.
+// Uses whole periods of the machine's own clock, so that its virtual nodes send heartbeats one
+// after the other while the caches are warm. Real machines were booted at different times.
 TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
 }
@@ -199,13 +198,15 @@ void NodeDaemon::carry_out_one(gang::NodeAction action) {
 }
 
 Parker::Parts NodeDaemon::parker_parts() {
-  return {parts_.clock, tasks_,
+  return {parts_.clock,
+          tasks_,
           [this](AttemptId id) {
             const TimePoint now = parts_.clock.now();
             return is_held_by(agent_.plan(), id, now) && !parts_.switcher.run_time(id, now).runs;
           },
           [this](AttemptId id) { return parts_.cgroups ? parts_.cgroups->tasks_path(id) : ""; },
-          [this](const base::ParkReport& report) { carry_out(agent_.on_parked(report)); }};
+          [this](const base::ParkReport& report) { carry_out(agent_.on_parked(report)); },
+          [this](const base::MemoryReport& report) { send(report); }};
 }
 
 void NodeDaemon::launch(gang::LaunchShepherd order) {
@@ -300,8 +301,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
     return head_.drop(chosen.error().message());
   }
   if (message->head_epoch() < head_epoch_) {
-    return head_.drop(
-        fmt::format("older head: epoch {} after {}", message->head_epoch(), head_epoch_));
+    return head_.drop(fmt::format("older head: {} after {}", message->head_epoch(), head_epoch_));
   }
   head_epoch_ = message->head_epoch();
   head_proof_ = message->head_proof();
@@ -313,6 +313,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   parts_.switcher.set_meets(true);
   control_.welcomed(message->control_rank());
   attempts_.resume_all(message->takes_usage_samples());
+  parker_.welcomed(message->takes_memory_reports());
   report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
          kv("epoch", head_epoch_));
   // The pages of the handshake are released before the first heartbeat reports the size.
@@ -347,11 +348,11 @@ void NodeDaemon::on_trace_request(const proto::InFrame& frame) {
   wire::NodeTraceReply reply;
   reply.set_tag(message->tag());
   auto& trace = *reply.mutable_trace();
-  fill_trace(parts_.switcher.trace().read(now - Duration(message->since_ns())), trace);
+  const auto switches = parts_.switcher.trace().read(now - Duration(message->since_ns()));
+  fill_trace(switches, agent_.clock(), now, trace);
   trace.set_node(config_.name);
   networks_.fill_figures(parts_.switcher.counters().channels, *trace.mutable_channels());
-  trace.set_clock_offset_ns(agent_.clock().offset().count());
-  trace.set_clock_error_ns(agent_.clock().error_bound(now).count());
+  parker_.fill_trace(now - Duration(message->since_ns()), trace);
   head_.send(reply);
 }
 
@@ -585,8 +586,7 @@ asio::awaitable<void> NodeDaemon::run() {
   co_await wait_for_signal();
   notify_stopping();
   auto farewell = announce_stop();
-  [[maybe_unused]] const auto announced =
-      co_await with_timeout(parts_.clock, kFarewell, std::move(farewell));
+  std::ignore = co_await with_timeout(parts_.clock, kFarewell, std::move(farewell));
   parts_.switcher.stop();
   guard_.renew(Duration{0});
   launcher_.close();

@@ -89,6 +89,11 @@ AccountingColumns usage_columns(bool plain) {
                    [number](const Usage& u) { return number(u.switches_involuntary); }),
       usage_column("nodes_unknown", "UNKNOWN",
                    [number](const Usage& u) { return number(u.nodes_unknown); }),
+      usage_column("paged_out_bytes", "PAGEDOUT",
+                   [size](const Usage& u) { return size(u.paged_out); }),
+      usage_column("paged_in_bytes", "PAGEDIN",
+                   [size](const Usage& u) { return size(u.paged_in); }),
+      usage_column("parked_s", "PARKED", [span](const Usage& u) { return span(u.parked); }),
   };
 }
 

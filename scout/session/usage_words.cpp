@@ -18,6 +18,11 @@ std::vector<std::string> usage_lines(const base::Usage& usage) {
     lines.push_back(fmt::format("{} messages with {} sent through PM", usage.pm_messages,
                                 short_bytes(usage.pm_sent)));
   }
+  if (usage.paged_out > Bytes(0)) {
+    lines.push_back(fmt::format("{} written to swap, {} read back, {:.1f} s without its memory",
+                                short_bytes(usage.paged_out), short_bytes(usage.paged_in),
+                                to_seconds(usage.parked.count())));
+  }
   if (usage.nodes_unknown > 0) {
     lines.push_back(
         fmt::format("unknown on {}, which the cluster lost", counted(usage.nodes_unknown, "node")));

@@ -109,6 +109,7 @@ void add_paging(const gang::JobView& view, wire::JobStatus& out) {
   out.set_paged_out_bytes(view.paged_out.value());
   out.set_paged_in_bytes(view.paged_in.value());
   out.set_paging_ns(view.paging.count());
+  out.set_parked_ns(view.parked.count());
 }
 
 }  // namespace

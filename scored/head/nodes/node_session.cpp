@@ -131,6 +131,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_bounded_exchange(true);
   welcome.set_takes_hook_reports(true);
   welcome.set_takes_usage_samples(true);
+  welcome.set_takes_memory_reports(true);
   proto::send(*connection_, welcome);
   parts_.manager.connected(node_, *known, std::move(vitals), connection_);
   return true;

@@ -3,12 +3,17 @@
 // attempt. scored-park lives as long as the memory is out, because it knows the order in which it
 // wrote. If it dies, a new one reads the memory back; if this daemon dies, the attempt is continued
 // and reads back what it uses.
+//
+// An attempt that waits for the memory of another one is read ahead while that one leaves: never
+// more than has left, and what was free before. So writing and reading overlap, and the node never
+// holds more than it has. Memory that was read ahead in vain is clean, and the kernel drops it.
 #include "scored/node/memory/parker.hpp"
 
 #include "base/async/timeout.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "gang/node/freeze_watch.hpp"
+#include "scored/node/memory/shortage.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -31,6 +36,7 @@ constexpr Duration kFreezeLook = std::chrono::milliseconds{10};
 constexpr Duration kLongestSilence = std::chrono::seconds{20};
 constexpr Duration kChildEnds = std::chrono::seconds{2};
 constexpr Bytes kLeastRoom(16U << 20U);  // with less free swap nothing is written
+constexpr Duration kMemoryLook = std::chrono::milliseconds{250};
 
 asio::awaitable<Status> wait_readable(int fd) {
   asio::posix::stream_descriptor watched(co_await asio::this_coro::executor, dup(fd));
@@ -69,6 +75,7 @@ Status send_request(int socket, const park::ParkRequest& request, int directory,
 void Parker::obey(const base::ParkTasks& order) {
   const auto found = parked_.find(order.attempt);
   if (found == parked_.end()) {
+    if (order.behind != AttemptId()) return;
     if (!order.out) return parts_.report({order.attempt, false});
     auto parked = std::make_shared<Parked>();
     parked->attempt = order.attempt;
@@ -76,6 +83,7 @@ void Parker::obey(const base::ParkTasks& order) {
     return work(parked);
   }
   const ParkedPtr parked = found->second;
+  if (order.out && order.behind != AttemptId()) return read_ahead(parked, order);
   parked->wants_out = order.out;
   if (parked->is_working) {
     if (!order.out) order_back(*parked);
@@ -106,6 +114,37 @@ void Parker::order_back(Parked& parked) const {
   const park::ParkOrder order;
   parked.is_ordered =
       ::send(parked.socket.get(), &order, sizeof order, MSG_NOSIGNAL) == sizeof order;
+}
+
+void Parker::read_ahead(const ParkedPtr& parked, const base::ParkTasks& order) {
+  if (!parked->out || !parked->wants_out || parked->is_working) return;
+  parked->behind.insert(order.behind);
+  parked->room = order.room;
+  pace(*parked);
+}
+
+// Allows what has left so far. An order that cannot be sent is made up for by the next one.
+void Parker::pace(Parked& parked) const {
+  if (!parked.socket || parked.is_ordered || !parked.out) return;
+  Bytes allowed = parked.room;
+  for (const AttemptId leaving : parked.behind) {
+    const auto found = parked_.find(leaving);
+    if (found != parked_.end()) allowed += found->second->written;
+  }
+  if (allowed <= parked.allowed) return;
+  park::ParkOrder order;
+  order.way = static_cast<std::uint32_t>(park::Way::Ahead);
+  order.most_bytes = allowed.value();
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (::send(parked.socket.get(), &order, sizeof order, kFlags) == sizeof order)
+    parked.allowed = allowed;
+}
+
+void Parker::note_written(Parked& parked, Bytes written) {
+  parked.written = written;
+  for (const auto& [attempt, other] : parked_) {
+    if (other->behind.contains(parked.attempt)) pace(*other);
+  }
 }
 
 asio::awaitable<void> Parker::run(ParkedPtr parked) {
@@ -198,6 +237,7 @@ asio::awaitable<Result<park::ParkReply>> Parker::await_answer(ParkedPtr parked) 
     const bool goes_on =
         reply && static_cast<park::Outcome>(reply->outcome) == park::Outcome::Progress;
     if (!goes_on || parked->is_gone) co_return reply;
+    if (parked->wants_out) note_written(*parked, Bytes(reply->moved_bytes));
   }
 }
 
@@ -233,6 +273,7 @@ void Parker::give_up(const ParkedPtr& parked, std::string why) {
   ++failures_;
   log_notice("Job cannot be parked", kv("node", settings_.node),
              kv("job", base::job_of(parked->attempt)), kv("reason", why));
+  parked->written = Bytes(0);
   base::ParkReport report{parked->attempt, true};
   report.reason = escape_terminal(why, sizeof park::ParkReply::text);
   parked->wants_out = false;
@@ -242,12 +283,15 @@ void Parker::give_up(const ParkedPtr& parked, std::string why) {
 void Parker::note_back(const ParkedPtr& parked, Bytes moved, Duration took) {
   read_ += moved;
   parked->out.reset();
+  parked->written = parked->allowed = Bytes(0);
+  parked->behind.clear();
   if (parked->wants_out || parked->is_gone) return;
   log_info("Read the memory of a job back", kv("node", settings_.node),
            kv("job", base::job_of(parked->attempt)), kv("bytes", moved.value()));
   base::ParkReport report{parked->attempt, false};
   report.moved = moved;
   report.took = took;
+  note_move(report);
   parts_.report(report);
 }
 
@@ -270,6 +314,8 @@ asio::awaitable<void> Parker::write_out(ParkedPtr parked) {
     report.took = Duration(static_cast<Duration::rep>(reply->took_ns));
     written_ += report.moved;
     parked->out = report;
+    note_move(report);
+    note_written(*parked, report.moved);
     log_info("Parked a job", kv("node", settings_.node), kv("job", base::job_of(parked->attempt)),
              kv("bytes", report.moved.value()), kv("stays", report.stays.value()));
     if (parked->wants_out) parts_.report(report);
@@ -308,7 +354,51 @@ asio::awaitable<void> Parker::read_back(ParkedPtr parked) {
   note_back(parked, Bytes(0), Duration{0});
 }
 
+// ---- memory of the node -----------------------------------------------------------------------
+
+void Parker::welcomed(bool takes_reports) {
+  takes_reports_ = takes_reports;
+  const bool is_wanted = settings_.config.share != MemoryShare::Never &&
+                         find_job_swap(settings_.config).most > Bytes(0);
+  if (!is_wanted || std::exchange(is_watching_, true)) return;
+  parts_.tasks.spawn("watch the memory", watch_memory());
+}
+
+// The head parks jobs before the kernel has to kill some.
+asio::awaitable<void> Parker::watch_memory() {
+  ShortageWatch watch(settings_.config.kept_free(memory_figure("MemTotal")));
+  for (;;) {
+    const Bytes available = memory_figure("MemAvailable");
+    const auto report = watch.note(available, !parked_.empty(), parts_.clock.now());
+    if (is_short_ != watch.is_short()) {
+      is_short_ = watch.is_short();
+      log_notice(is_short_ ? "Node is short of memory" : "Node has enough memory again",
+                 kv("node", settings_.node), kv("available", available.value()));
+    }
+    if (report && takes_reports_) parts_.report_memory(*report);
+    co_await parts_.clock.sleep_for(kMemoryLook);
+  }
+}
+
 // ---- figures ----------------------------------------------------------------------------------
+
+void Parker::note_move(const base::ParkReport& report) {
+  if (report.moved == Bytes(0)) return;
+  if (moves_.size() >= kMostMoves) moves_.pop_front();
+  moves_.push_back({report.attempt, report.out, report.moved, parts_.clock.now(), report.took});
+}
+
+void Parker::fill_trace(TimePoint since, wire::NodeTrace& trace) const {
+  for (const Move& move : moves_) {
+    if (move.ended < since) continue;
+    wire::MemoryMove& out = *trace.add_moves();
+    out.set_attempt(move.attempt.value());
+    out.set_out(move.out);
+    out.set_began_ns((move.ended - move.took).time_since_epoch().count());
+    out.set_took_ns(move.took.count());
+    out.set_bytes(move.bytes.value());
+  }
+}
 
 Bytes Parker::in_swap() const {
   Bytes sum{0};
@@ -325,6 +415,7 @@ ParkFigures Parker::figures() const {
   out.written = written_;
   out.read = read_;
   out.failures = failures_;
+  out.is_short = is_short_;
   return out;
 }
 

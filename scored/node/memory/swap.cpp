@@ -82,10 +82,14 @@ Bytes offered_swap(const MemoryConfig& config) {
   return swap.most;
 }
 
-Bytes free_job_swap(Bytes most, Bytes used) {
+Bytes memory_figure(std::string_view name) {
   const auto text = read_file("/proc/meminfo", kMostText);
-  const auto free = text ? parse_meminfo(*text, "SwapFree") : Result<Bytes>(Bytes(0));
-  return std::min(most - used, free.value_or(Bytes(0)) - kReserve);
+  const auto figure = text ? parse_meminfo(*text, name) : Result<Bytes>(Bytes(0));
+  return figure.value_or(Bytes(0));
+}
+
+Bytes free_job_swap(Bytes most, Bytes used) {
+  return std::min(most - used, memory_figure("SwapFree") - kReserve);
 }
 
 }  // namespace score::node

@@ -31,6 +31,9 @@ JobSwap find_job_swap(const MemoryConfig& config);
 // Returns JobSwap::most, and logs why there is none.
 Bytes offered_swap(const MemoryConfig& config);
 
+// Returns a figure of /proc/meminfo, such as "SwapFree"; 0 if it cannot be read.
+Bytes memory_figure(std::string_view name);
+
 // Returns what may be written now: the part of `most` that is not `used` by parked jobs, and never
 // more than is free.
 Bytes free_job_swap(Bytes most, Bytes used);

@@ -55,6 +55,8 @@ asio::awaitable<std::string> Metrics::metrics() {
   out.counter("score_parking_bytes_total", "Memory of jobs written to swap and read back.")
       .value(static_cast<double>(parked.written.value()), {{"node", node_}, {"way", "out"}})
       .value(static_cast<double>(parked.read.value()), {{"node", node_}, {"way", "in"}});
+  out.gauge("score_memory_short", "1: the node has less memory than it keeps free.")
+      .value(parked.is_short ? 1 : 0, {{"node", node_}});
   out.counter("score_parking_failures_total", "Jobs that could not be parked.")
       .value(static_cast<double>(parked.failures), {{"node", node_}});
   control::export_control(out, parts_.control);

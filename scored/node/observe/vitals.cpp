@@ -47,8 +47,11 @@ void Vitals::fill(wire::Heartbeat& message, TimePoint now) {
   message.set_rss_bytes(resident_bytes_);
 }
 
-void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {
+void fill_trace(const SwitchTrace::Extract& extract, const gang::ClockFilter& clock, TimePoint now,
+                wire::NodeTrace& trace) {
   trace.set_lost(extract.lost);
+  trace.set_clock_offset_ns(clock.offset().count());
+  trace.set_clock_error_ns(clock.error_bound(now).count());
   for (const SwitchRecord& record : extract.records) {
     auto& out = *trace.add_switches();
     out.set_due_ns(record.due.time_since_epoch().count());

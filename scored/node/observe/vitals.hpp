@@ -1,6 +1,7 @@
 // Fills messages with the daemon's own figures and its switch records.
 #pragma once
 
+#include "gang/node/clock_filter.hpp"
 #include "proto/node.pb.h"
 #include "scored/node/switch/switch_trace.hpp"
 
@@ -22,6 +23,8 @@ class Vitals {
   std::uint64_t resident_bytes_ = 0;
 };
 
-void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace);
+// Fills in the records of switches, and what the clock of the node is compared with the cluster's.
+void fill_trace(const SwitchTrace::Extract& extract, const gang::ClockFilter& clock, TimePoint now,
+                wire::NodeTrace& trace);
 
 }  // namespace score::node

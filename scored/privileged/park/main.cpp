@@ -28,7 +28,10 @@ constexpr int kCaller = STDIN_FILENO;
 constexpr int kRequestWaitMs = 5'000;
 constexpr long kCgroup2 = 0x63677270;  // CGROUP2_SUPER_MAGIC
 constexpr std::uint64_t kSmallJob = 16ULL << 20U;
-constexpr int kNice = 10;  // while it writes; the job waits for what is read
+constexpr int kNice = 10;       // while it writes; the job waits for what is read
+constexpr int kAheadNice = 19;  // reading ahead must not slow down the writing that makes room
+// The kernel may have dropped what was read ahead before, so it is looked at again.
+constexpr std::uint64_t kAheadLasts = 10'000'000'000;
 
 constexpr const char* kUsage =
     "usage: scored-park [--daemon-user NAME]\n"
@@ -134,24 +137,43 @@ class Session {
     if (is_gone_ || is_ordered_) return;
     pollfd caller{.fd = kCaller, .events = POLLIN, .revents = 0};
     if (poll(&caller, 1, wait_ms) != 1) return;
-    ParkOrder order{0, 0};
+    ParkOrder order{0, 0, 0};
     const bool is_order = recv(kCaller, &order, sizeof order, 0) == sizeof order;
-    is_ordered_ = is_order && order.magic == kMagic && order.back == 1;
-    is_gone_ = !is_ordered_;
+    const bool is_known = is_order && order.magic == kMagic;
+    is_ordered_ = is_known && order.way == static_cast<std::uint32_t>(Way::Back);
+    const bool is_ahead = is_known && order.way == static_cast<std::uint32_t>(Way::Ahead);
+    if (is_ahead) ahead_ = order.most_bytes;
+    is_gone_ = !is_ordered_ && !is_ahead;
   }
 
+  // Returns when everything is to be read back, or the caller has gone.
   void wait_for_order() {
     is_ordered_ |= request_.is_back == 1;
-    hear(-1);
+    while (!is_ordered_ && !is_gone_) {
+      hear(-1);
+      if (!is_ordered_ && !is_gone_) read_ahead();
+    }
   }
 
-  // Says at times that the work goes on.
+  // The pages that are read are clean and still in swap, so the kernel drops them at no cost if the
+  // memory is needed elsewhere after all.
+  void read_ahead() {
+    setpriority(PRIO_PROCESS, 0, kAheadNice);
+    paging_.read_back(ahead_, [this] {
+      hear(0);
+      return !is_ordered_ && !is_gone_;
+    });
+    read_ahead_ = now_ns();
+  }
+
+  // Says at times that the work goes on, and how much is done.
   void note_progress() {
     const std::uint64_t now = now_ns();
     if (now - told_ < kProgressNs) return;
     told_ = now;
     ParkReply out;
     out.outcome = static_cast<std::uint32_t>(Outcome::Progress);
+    out.moved_bytes = paging_.done();
     out.took_ns = now - began_;
     send(kCaller, &out, sizeof out, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
@@ -192,7 +214,7 @@ class Session {
     if (fault.empty()) fault = paging_.write_out(request_.most_bytes, request_.least_rate, goes_on);
     if (is_gone_) return false;
     if (!fault.empty()) {
-      paging_.read_back([] { return true; });
+      paging_.read_all_back([] { return true; });
       reply(Outcome::Failed, 0, fault);
       return false;
     }
@@ -205,18 +227,22 @@ class Session {
     set_io_priority(kBestEffort);
     setpriority(PRIO_PROCESS, 0, 0);
     began_ = now_ns();
-    const std::uint64_t moved = paging_.read_back([this] {
+    const auto goes_on = [this] {
       note_progress();
       pollfd caller{.fd = kCaller, .events = POLLIN, .revents = 0};
       return poll(&caller, 1, 0) != 1;
-    });
-    return reply(Outcome::Back, moved) ? 0 : 1;
+    };
+    const bool is_fresh = read_ahead_ != 0 && began_ - read_ahead_ < kAheadLasts;
+    is_fresh ? paging_.read_back(UINT64_MAX, goes_on) : paging_.read_all_back(goes_on);
+    return reply(Outcome::Back, paging_.done()) ? 0 : 1;
   }
 
   ParkRequest request_;
   Paging paging_;
   std::uint64_t began_ = now_ns();
   std::uint64_t told_ = began_;
+  std::uint64_t ahead_ = 0;       // bytes that may be read ahead
+  std::uint64_t read_ahead_ = 0;  // time at which that was done last; 0: never
   bool is_ordered_ = false;
   bool is_gone_ = false;
 };

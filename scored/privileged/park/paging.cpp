@@ -187,7 +187,7 @@ bool Paging::look() {
 }
 
 std::string Paging::reclaim(std::uint64_t most, const GoesOn& goes_on) {
-  for (std::uint64_t done = 0; done + kPiece <= most && goes_on(); done += kPiece) {
+  for (; done() + kPiece <= most && goes_on(); done_ += static_cast<double>(kPiece)) {
     const std::string bytes = std::to_string(kPiece);
     if (write(place_.reclaim, bytes.data(), bytes.size()) >= 0) continue;
     if (errno == EAGAIN) return {};  // it has reclaimed less: there is no more
@@ -207,9 +207,10 @@ std::string Paging::write_out(std::uint64_t most, std::uint64_t least_rate, cons
   for (const Piece& piece : pieces_) {
     order_.emplace(std::pair(piece.pid, piece.region.start), order_.size());
   }
+  done_ = 0;
+  is_reading_ = false;
   if (place_.reclaim >= 0) return reclaim(std::min(most, measure_.may_leave), goes_on);
   const Processes processes(place_.directory);
-  double written = 0;
   for (const Piece& piece : pieces_) {
     const Region& region = piece.region;
     const int process = processes[piece.pid];
@@ -220,42 +221,58 @@ std::string Paging::write_out(std::uint64_t most, std::uint64_t least_rate, cons
       const std::uint64_t length = std::min(kPiece, region.end - at);
       const double more = density * static_cast<double>(length);
       const bool has_room =
-          written + more <= static_cast<double>(most) && memory_info("SwapFree:") > kSwapReserve;
+          done_ + more <= static_cast<double>(most) && memory_info("SwapFree:") > kSwapReserve;
       if (!has_room || !goes_on()) return {};
       const long done = advise(process, at, length, MADV_PAGEOUT);
       if (done < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
         return std::string("cannot write its memory to swap: ") + std::strerror(errno);
       }
       if (done < 0) break;  // the region or the process is gone
-      written += more;
-      if (std::string slow = rate.check(written); !slow.empty()) return slow;
+      done_ += more;
+      if (std::string slow = rate.check(done_); !slow.empty()) return slow;
     }
   }
   return {};
 }
 
-std::uint64_t Paging::read_back(const GoesOn& goes_on) {
+void Paging::order_for_reading() {
   look();
+  std::erase_if(pieces_, [](const Piece& piece) { return piece.region.swap == 0; });
   const auto rank_of = [this](const Piece& piece) {
     const auto found = order_.find({piece.pid, piece.region.start});
     return found == order_.end() ? 0 : found->second;
   };
   std::stable_sort(pieces_.begin(), pieces_.end(),
                    [&](const Piece& a, const Piece& b) { return rank_of(a) > rank_of(b); });
+  is_reading_ = true;
+  done_ = 0;
+  next_ = 0;
+  next_at_ = 0;
+}
+
+void Paging::read_back(std::uint64_t most, const GoesOn& goes_on) {
+  if (!is_reading_) order_for_reading();
   const Processes processes(place_.directory);
-  std::uint64_t read = 0;
-  for (const Piece& piece : pieces_) {
-    const Region& region = piece.region;
-    const int process = processes[piece.pid];
-    if (region.swap == 0 || process < 0) continue;
-    bool is_read = true;
-    for (std::uint64_t at = region.start; at < region.end && is_read; at += kPiece) {
-      if (!goes_on()) return read;
-      is_read = advise(process, at, std::min(kPiece, region.end - at), MADV_WILLNEED) >= 0;
+  for (; next_ < pieces_.size(); ++next_, next_at_ = 0) {
+    const Region& region = pieces_[next_].region;
+    const int process = processes[pieces_[next_].pid];
+    const double density =
+        static_cast<double>(region.swap) / static_cast<double>(region.end - region.start);
+    if (next_at_ == 0) next_at_ = region.start;
+    while (process >= 0 && next_at_ < region.end) {
+      const std::uint64_t length = std::min(kPiece, region.end - next_at_);
+      const double more = density * static_cast<double>(length);
+      if (done_ + more > static_cast<double>(most) || !goes_on()) return;
+      if (advise(process, next_at_, length, MADV_WILLNEED) < 0) break;
+      next_at_ += length;
+      done_ += more;
     }
-    if (is_read) read += region.swap;
   }
-  return read;
+}
+
+void Paging::read_all_back(const GoesOn& goes_on) {
+  order_for_reading();
+  read_back(UINT64_MAX, goes_on);
 }
 
 }  // namespace score::park

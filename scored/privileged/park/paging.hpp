@@ -43,8 +43,14 @@ class Paging {
   // Writes to swap, the least used regions first, up to `most` bytes. The processes must not run.
   // Returns a fault as one line; empty if there is none, and also if it was ended.
   std::string write_out(std::uint64_t most, std::uint64_t least_rate, const GoesOn& goes_on);
-  // Reads everything back, in the opposite order. Returns the bytes.
-  std::uint64_t read_back(const GoesOn& goes_on);
+  // Reads back in the opposite order, from where the call before it ended, until `most` bytes have
+  // been read by all calls.
+  void read_back(std::uint64_t most, const GoesOn& goes_on);
+  // Reads everything back. What is in memory already costs little.
+  void read_all_back(const GoesOn& goes_on);
+
+  // Returns the bytes that were written or read so far by the call in progress.
+  [[nodiscard]] std::uint64_t done() const { return static_cast<std::uint64_t>(done_); }
 
  private:
   struct Piece {
@@ -53,12 +59,17 @@ class Paging {
   };
 
   void look_at(pid_t pid);
+  void order_for_reading();
   std::string reclaim(std::uint64_t most, const GoesOn& goes_on);
 
   Place place_;
   std::vector<Piece> pieces_;
   std::map<std::pair<pid_t, std::uint64_t>, std::size_t> order_;  // [process, address] as written
   Measure measure_;
+  double done_ = 0;
+  bool is_reading_ = false;    // pieces_ is in the order of reading
+  std::size_t next_ = 0;       // piece to read
+  std::uint64_t next_at_ = 0;  // its address from which on it is not read yet; 0: its start
 };
 
 // Returns the value in bytes of a line of /proc/meminfo, such as "SwapFree:"; 0 if it is missing.

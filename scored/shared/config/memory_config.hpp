@@ -23,10 +23,18 @@ struct MemoryConfig {
   std::uint32_t cost_percent = 10;       // the most that paging takes of a turn in memory
   Duration turn_max = std::chrono::minutes{10};
   Duration idle_after{0};  // a job idle for so long leaves memory first; 0: like others
+  // With less available memory than this part of it, or this size if above 0, a node is short.
+  std::uint32_t keep_free_percent = 2;
+  Bytes keep_free{0};
   std::vector<Queue> unparked_queues;
   std::vector<std::string> unparked_partitions;
 
   friend bool operator==(const MemoryConfig&, const MemoryConfig&) = default;
+
+  // Returns what a node with so much memory keeps free.
+  [[nodiscard]] Bytes kept_free(Bytes total) const {
+    return keep_free > Bytes(0) ? keep_free : Bytes(total.value() / 100 * keep_free_percent);
+  }
 };
 
 // Reads [memory]; a wrong value becomes an error of the file.

@@ -1,4 +1,6 @@
 """[memory] share: the memory of jobs that are held leaves their nodes and comes back, whatever is killed meanwhile."""
+import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -7,7 +9,7 @@ import sys
 import time
 
 import pytest
-from cluster import BIN, wait_until
+from cluster import BIN, LIMIT, wait_until
 
 MIB = 1 << 20
 HELD = 96  # MiB of a job on each node
@@ -35,11 +37,16 @@ assert zlib.crc32(memory) == sum_of_all, 'memory has changed'
 class Holder:
     """A job of one task per node that holds memory."""
 
-    def __init__(self, cluster, directory, *options, nodes=2, size=HELD, locks=False):
+    def __init__(self, cluster, directory, *options, nodes=2, size=HELD, locks=False, is_script=False):
         directory.mkdir()
         self.cluster, self.directory, self.nodes = cluster, directory, nodes
         program = directory / 'holder.py'
         program.write_text(HOLDER)
+        if is_script:
+            script = directory / 'job.sh'
+            script.write_text(f'#!/bin/sh\nexport SCORE_RANK=0\nexec {sys.executable} {program} {directory} {size}\n')
+            self.job = int(cluster.run('scbatch', '-N', nodes, *options, script, cwd=directory).stdout)
+            return
         self.job = cluster.submit('-N', nodes, '-n', nodes, *options, sys.executable, program, directory, size,
                                   *(['lock'] if locks else []))
 
@@ -77,17 +84,25 @@ class Holder:
 @pytest.fixture
 def swap(as_root, tmp_path):
     """A swap file of this test."""
+    with swap_of(640, tmp_path) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def swap_of(mebibytes, tmp_path):
     path = tmp_path / 'swap'
-    made = subprocess.run(['fallocate', '-l', str(640 * MIB), path], check=False)
+    made = subprocess.run(['fallocate', '-l', str(mebibytes * MIB), path], check=False)
     path.chmod(0o600) if path.exists() else None
     for command in (['mkswap', path], ['swapon', path]):
         if made.returncode == 0:
             made = subprocess.run(command, check=False, capture_output=True)
     if made.returncode != 0:
         pytest.skip(f'no swap file can be used here: {made.stderr}')
-    yield path
-    subprocess.run(['swapoff', path], check=True)
-    path.unlink()
+    try:
+        yield path
+    finally:
+        subprocess.run(['swapoff', path], check=True)
+        path.unlink()
 
 
 def boot(fresh, tmp_path, *lines, nodes=2):
@@ -119,7 +134,16 @@ def test_a_suspended_job_is_parked_and_returns(swap, fresh, tmp_path):
     holder.goes_on()
     shown = cluster.job(holder.job)
     assert 0.99 * shown['paged_out_bytes'] < shown['paged_in_bytes'] <= shown['paged_out_bytes'] and shown['parked_bytes'] == 0, shown
+    for node in cluster.json('scadm', 'trace', '--seconds', 600)['nodes']:
+        moves = [(move['attempt'] >> 8, move['out'], move['bytes'] > HELD * MIB * 0.9) for move in node['moves']]
+        assert moves == [(holder.job, True, True), (holder.job, False, True)], moves
+        assert all(move['took_ns'] > 0 for move in node['moves'])
     holder.end()
+    row = next(row for row in cluster.json('scacct')['jobs'] if row['job'] == holder.job)
+    for key in ('paged_out_bytes', 'paged_in_bytes'):
+        assert row[key] == shown[key], (row, shown)
+    assert row['parked_s'] == shown['parked_s'] > 0, (row, shown)
+    assert 'without its memory' in cluster.run('score', 'job', holder.job).stdout
 
 
 def test_an_urgent_job_gets_the_memory_of_the_youngest(swap, fresh, tmp_path):
@@ -178,6 +202,118 @@ def test_jobs_that_do_not_fit_together_take_turns(swap, fresh, tmp_path):
     second.end()
 
 
+def switcher_faults(cluster):
+    """Major faults of the threads that switch jobs, node by node."""
+    out = []
+    for node in range(cluster.nodes):
+        pid = cluster.daemon(f'node{node:02}')['pid']
+        for thread in pathlib.Path(f'/proc/{pid}/task').iterdir():
+            if (thread / 'comm').read_text() == 'switcher\n':
+                out.append(int((thread / 'stat').read_text().rsplit(')', 1)[1].split()[9]))
+    return out
+
+
+def test_the_switcher_never_waits_for_swap(swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "urgent"')
+    holder = Holder(cluster, tmp_path / 'a', '--mem', '160M')
+    other = Holder(cluster, tmp_path / 'b', '--mem', '40M', size=8)
+    wait_until(lambda: holder.has_begun() and other.has_begun())
+    before = switcher_faults(cluster)
+    assert len(before) == 2, before
+    for _ in range(2):
+        cluster.run('score', 'suspend', holder.job)
+        holder.wait('parked')
+        cluster.run('score', 'resume', holder.job)
+        holder.wait('in-memory')
+        other.goes_on()
+    assert switcher_faults(cluster) == before
+    holder.end()
+    other.end()
+
+
+def test_a_node_short_of_memory_parks_its_youngest_job(swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "urgent"', 'keep_free = "100%"', nodes=1)
+    older = Holder(cluster, tmp_path / 'older', '--mem', '40M', nodes=1, size=8)
+    wait_until(older.has_begun)
+    older.goes_on()
+    assert older.residence() == 'in-memory', 'the last job of a node stays'
+    younger = Holder(cluster, tmp_path / 'younger', '--mem', '160M', nodes=1)
+    younger.wait('parked')
+    assert 'because node00 is short of memory' in cluster.job(younger.job)['reasons'][0]
+    assert 'Node is short of memory' in cluster.logs(200)
+    older.goes_on()
+    assert older.residence() == 'in-memory'
+    older.end()
+    younger.wait('in-memory')
+    wait_until(younger.has_begun)
+    younger.goes_on()
+    younger.end()
+
+
+def test_a_parked_job_survives_swapoff(swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "urgent"')
+    holder = Holder(cluster, tmp_path / 'a', '--mem', '160M')
+    wait_until(holder.has_begun)
+    cluster.run('score', 'suspend', holder.job)
+    holder.wait('parked')
+    subprocess.run(['swapoff', swap], check=True)
+    try:
+        cluster.run('score', 'resume', holder.job)
+        holder.wait('in-memory')
+        holder.goes_on()
+        if not has_swap():
+            cluster.run('score', 'suspend', holder.job)
+            wait_until(lambda: any('cannot be parked: ' in reason for reason in cluster.job(holder.job)['reasons']),
+                       what=lambda: cluster.job(holder.job))
+            cluster.run('score', 'resume', holder.job)
+            holder.goes_on()
+    finally:
+        subprocess.run(['swapon', swap], check=True)
+    holder.end()
+
+
+def has_swap():
+    """The host has swap, also of others."""
+    return pathlib.Path('/proc/swaps').read_text().count('\n') > 1
+
+
+def test_a_swap_that_fills_up_takes_a_part(as_root, fresh, tmp_path):
+    if has_swap():
+        pytest.skip('the host has swap')
+    with swap_of(144, tmp_path):
+        cluster = boot(fresh, tmp_path, 'share = "urgent"')
+        holder = Holder(cluster, tmp_path / 'a', '--mem', '220M')
+        wait_until(holder.has_begun)
+        cluster.run('score', 'suspend', holder.job)
+        wait_until(lambda: holder.residence() == 'parked' or any('cannot be parked' in reason for reason in cluster.job(holder.job)['reasons']),
+                   what=lambda: cluster.job(holder.job))
+        assert sum(holder.in_swap()) < 144 * MIB
+        urgent = cluster.submit('-N', 2, '--mem', '230M', '--queue', 'urgent', 'true')
+        assert cluster.job(urgent)['state'] == 'pending', 'what did not leave is not lent'
+        cluster.cancel(urgent)
+        cluster.run('score', 'resume', holder.job)
+        holder.wait('in-memory')
+        holder.goes_on()
+        holder.end()
+
+
+def test_a_step_does_not_disturb_a_parked_job(swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "urgent"', nodes=1)
+    holder = Holder(cluster, tmp_path / 'a', '--mem', '200M', nodes=1, is_script=True)
+    wait_until(holder.has_begun)
+    cluster.run('score', 'suspend', holder.job)
+    holder.wait('parked')
+    step = cluster.start('scrun', '-q', '--job', holder.job, 'sh', '-c', 'head -c 20000000 /dev/urandom | wc -c')
+    wait_until(lambda: cluster.job(holder.job)['steps'], what=lambda: cluster.job(holder.job))
+    assert holder.residence() == 'parked', cluster.job(holder.job)
+    cluster.run('score', 'resume', holder.job)
+    out, err = step.communicate(timeout=LIMIT)
+    assert out == '20000000\n', err
+    holder.wait('in-memory')
+    holder.goes_on()
+    holder.end()
+
+
 def test_jobs_that_refuse_or_lock_their_memory_stay(swap, fresh, tmp_path):
     cluster = boot(fresh, tmp_path, 'share = "urgent"')
     refuses = Holder(cluster, tmp_path / 'a', '--no-park', '--mem', '60M', size=16)
@@ -225,6 +361,35 @@ def helpers_of(cluster):
     return [pid for pid in helpers() if parent(pid) in daemons]
 
 
+@pytest.mark.parametrize('way', ['suspend', 'resume'])
+@pytest.mark.parametrize('victim', ['helper', 'node00'])
+def test_kill_9_while_memory_moves(victim, way, swap, fresh, tmp_path):
+    cluster = boot(fresh, tmp_path, 'share = "urgent"')
+    holder = Holder(cluster, tmp_path / 'a', '--mem', '240M', size=110)
+    wait_until(holder.has_begun)
+    cluster.run('score', 'suspend', holder.job)
+    if way == 'suspend':
+        wait_until(lambda: helpers_of(cluster) or holder.residence() == 'parked')
+    else:
+        holder.wait('parked')
+        cluster.run('score', 'resume', holder.job)
+    if victim == 'helper':
+        for pid in helpers_of(cluster):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    else:
+        cluster.kill(victim)
+        cluster.restart(victim)
+        cluster.wait_up()
+    if way == 'suspend':
+        wait_until(lambda: holder.residence() == 'parked' or any('cannot be parked' in reason for reason in cluster.job(holder.job)['reasons']),
+                   what=lambda: cluster.job(holder.job))
+        cluster.run('score', 'resume', holder.job)
+    holder.wait('in-memory')
+    holder.goes_on()
+    holder.end()
+
+
 @pytest.mark.parametrize('victim', ['helper', 'stuck', 'node00', 'head'])
 def test_a_parked_job_survives_kill_9(victim, swap, fresh, tmp_path):
     cluster = boot(fresh, tmp_path, 'share = "urgent"')
@@ -256,7 +421,7 @@ def test_bad_configuration_is_one_line_each(as_root, fresh, tmp_path):
         refused = subprocess.run([BIN / 'scored', f'--role={role}', '--check-config', '--config', config],
                                  text=True, capture_output=True, check=False)
         assert refused.returncode != 0 and 'share: use one of never, urgent, always' in refused.stderr, refused
-    if pathlib.Path('/proc/swaps').read_text().count('\n') > 1:
+    if has_swap():
         pytest.skip('the host has swap')
     cluster = boot(fresh, tmp_path, 'share = "urgent"', nodes=1)
     assert 'the host has no swap' in cluster.logs(200)
@@ -280,3 +445,17 @@ def test_a_slow_swap_is_not_used(swap, fresh, tmp_path):
     cluster.run('score', 'resume', holder.job)
     holder.goes_on()
     holder.end()
+
+
+@pytest.mark.parametrize('kind', ['file', 'zram'])
+@pytest.mark.long
+def test_the_bench_measures_turns_in_memory(kind, swap, tmp_path):
+    if kind == 'zram' and not pathlib.Path('/sys/class/zram-control').exists():
+        pytest.skip('the kernel module zram is not loaded')
+    done = subprocess.run([BIN / 'scbench', 'gang', '--memory', '--bytes', '32M', '--times', '2', '--seconds', '3', '--swap', kind, '--json'],
+                          capture_output=True, text=True, timeout=LIMIT, check=False)
+    report = json.loads(done.stdout)
+    for key in ('memory_work_ratio', 'urgent_start_s', 'suspend_free_s', 'resume_s', 'other_gang_loss_percent'):
+        assert len(report[f'{key}_samples']) == 2, (key, done.stderr)
+    assert 0 < report['memory_work_ratio'] < 1.2 and report['memory_paged_bytes'] > 0, report
+    assert report['switcher_major_faults'] == 0, report
