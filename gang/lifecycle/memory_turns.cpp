@@ -30,6 +30,8 @@ using base::Bytes;
 namespace {
 
 constexpr Duration kLeastTurn = std::chrono::seconds{1};
+// An exchange takes this beside paging: stops, messages, a new timetable.
+constexpr Duration kExchange = std::chrono::milliseconds{100};
 constexpr std::size_t kMostWaiting = 16;  // jobs of the queue that are examined
 
 using Needs = std::vector<std::pair<NodeIndex, Bytes>>;
@@ -287,7 +289,8 @@ class Round {
       if (last != p_.exchanged.end()) began = std::max(began, last->second);
     }
     const ClusterConfig& config = p_.tables.config;
-    const Duration turn = longest * 100 / std::max<std::int64_t>(1, config.memory_cost_percent);
+    const Duration turn =
+        (longest + kExchange) * 100 / std::max<std::int64_t>(1, config.memory_cost_percent);
     const Duration least = std::min(kLeastTurn, config.memory_turn_max);
     return std::min(began + std::clamp(turn, least, config.memory_turn_max), all_idle);
   }
