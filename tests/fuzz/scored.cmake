@@ -2,7 +2,7 @@ score_fuzz(head_samples SOURCES head_samples.cpp LIBS score::head_clients PCH no
 score_fuzz(head_reservations SOURCES ${PROJECT_SOURCE_DIR}/scored/head/reservations/booking_fuzz.cpp LIBS score::head_reservations PCH none)
 score_fuzz(pmi_line SOURCES pmi_line.cpp LIBS score::shepherd)
 score_fuzz(pmi_server SOURCES pmi_server.cpp LIBS score::shepherd)
-score_fuzz(criu_images LONG SOURCES criu_images.cpp LIBS score::job_checkpoint PCH none)
+score_fuzz(criu_images LONG SOURCES ${PROJECT_SOURCE_DIR}/scored/job/checkpoint/socket_images_fuzz.cpp LIBS score::job_checkpoint PCH none)
 score_fuzz(pmix_process SOURCES pmix_process.cpp LIBS score::shepherd)
 score_fuzz(pmix_exchange SOURCES pmix_exchange.cpp LIBS score::pmix_exchange)
 score_fuzz(pmix_group SOURCES pmix_group.cpp LIBS score::pmix_exchange)

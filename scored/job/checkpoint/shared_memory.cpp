@@ -44,7 +44,8 @@ bool copy_piece(int from, int to, off_t at, off_t end) {
     const auto most = std::min<std::size_t>(kPiece, static_cast<std::size_t>(end - at));
     const ssize_t got = pread(from, piece.data(), most, at);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || pwrite(to, piece.data(), static_cast<std::size_t>(got), at) != got) return false;
+    const auto bytes = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    if (got <= 0 || pwrite(to, piece.data(), bytes, at) != got) return false;
     at += got;
   }
   return true;
@@ -89,7 +90,8 @@ std::vector<std::string> shared_memory_of(std::span<const pid_t> processes) {
   for (const pid_t process : processes) {
     const auto maps = base::read_file(fmt::format("/proc/{}/maps", process), kMostMaps);
     for (const auto line : base::split(maps ? std::string_view(*maps) : "", '\n')) {
-      if (const auto slash = line.find('/'); slash != line.npos) add_name(line.substr(slash), names);
+      const auto slash = line.find('/');
+      if (slash != line.npos) add_name(line.substr(slash), names);
     }
     std::error_code error;
     for (fs::directory_iterator at(fmt::format("/proc/{}/fd", process), error), end;
@@ -105,7 +107,7 @@ base::Status save_shared_memory(const std::vector<std::string>& names, const std
                                 const std::string& memory) {
   for (const std::string& name : names) {
     auto copied = copy_memory_file(fmt::format("{}/{}", memory, name),
-                            fmt::format("{}/{}{}", directory, kPrefix, name));
+                                   fmt::format("{}/{}{}", directory, kPrefix, name));
     if (!copied) return copied;
   }
   return {};
@@ -125,7 +127,7 @@ base::Status restore_shared_memory(const std::string& directory, const std::stri
     }
     for (const std::string& other : made) unlink(other.c_str());
     if (!copied.error().is(std::errc::file_exists)) return copied;
-    return base::fail(base::Errc::Exists, "{} exists: does the saved job still run?", path);
+    return base::fail(base::Errc::Exists, "{} exists already", path);
   }
   return error ? base::Status(base::fail(error, "cannot read {}", directory)) : base::Status();
 }

@@ -23,8 +23,7 @@ std::vector<std::string> shared_memory_of(std::span<const pid_t> processes);
 base::Status save_shared_memory(const std::vector<std::string>& names, const std::string& directory,
                                 const std::string& memory = kSharedMemory);
 
-// Makes the saved files again. Errors: errno codes; Exists (a file is there: the job may still
-// run). After an error none is left.
+// Makes the saved files again. Errors: errno codes; Exists. After an error none is left.
 base::Status restore_shared_memory(const std::string& directory,
                                    const std::string& memory = kSharedMemory);
 

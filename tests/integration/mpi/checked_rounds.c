@@ -1,5 +1,6 @@
-/* Rounds of messages around a ring and of sums, whose every word is checked. It prints the same result for the same number of
-   rounds and ranks, whatever happens in between. Arguments: rounds, and a file to which rank 0 appends its round now and then. */
+/* Rounds of messages around a ring and of sums, whose every word is checked. It prints the same
+   result for the same number of rounds and ranks, whatever happens in between. Arguments: rounds,
+   and a file to which rank 0 appends its round now and then. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,8 +36,8 @@ int main(int argc, char** argv) {
   for (round = 0; round < rounds; ++round) {
     const int words = kWords[round % 6], left = (rank + size - 1) % size;
     for (i = 0; i < words; ++i) out[i] = word(rank, round, i);
-    MPI_Sendrecv(out, words, MPI_UINT64_T, (rank + 1) % size, round % 100, in, words, MPI_UINT64_T, left, round % 100,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, words, MPI_UINT64_T, (rank + 1) % size, round % 100, in, words, MPI_UINT64_T,
+                 left, round % 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (i = 0; i < words; ++i) {
       if (in[i] != word(left, round, i)) MPI_Abort(MPI_COMM_WORLD, 3);
       state = mixed(state ^ in[i]);

@@ -69,7 +69,8 @@ class Rounds:
     def check_result(self):
         self.cluster.wait_job(self.job, *ENDED)
         assert self.cluster.job(self.job)['state'] == 'completed', (self.cluster.job(self.job), self.cluster.logs())
-        assert self.out.read_text() == self.expected
+        # What was printed after the last save is printed again after a restart.
+        assert set(self.out.read_text().splitlines(True)) == {self.expected}
 
 
 @pytest.mark.parametrize('mpi, nodes, tasks, far', [('mpich5', 1, 2, True), ('mpich5', 1, 3, False), ('mpich5', 2, 4, True),
@@ -102,14 +103,17 @@ def test_jobs_killed_at_random_moments_continue_from_the_last_set(saving, tmp_pa
     """Each job is saved and killed three times before it may end."""
     dice = random.Random(seed)
     nodes, far = dice.choice([1, 2, 4]), dice.random() < 0.5
-    job = Rounds(saving, tmp_path, 'mpich5', 1200, ['-N', nodes, '-n', 2 * nodes, '--net=pm'], far)
-    for _ in range(3):
+    job = Rounds(saving, tmp_path, 'mpich5', 10_000, ['-N', nodes, '-n', 2 * nodes, '--net=pm'], far)
+    saved, kills = None, 0
+    while kills < 3 and not job.is_over():
         for _ in range(dice.randrange(1, 3)):
             job.wait_for_more(dice.randrange(4))
             saved = job.save() or saved
         job.wait_for_more(dice.randrange(6))
-        if job.is_over():
+        if saved is None or job.is_over():
             break
         saving.cancel(job.job)
         job.restart(saved)
+        kills += 1
+    print(f'{kills} kills')
     job.check_result()
