@@ -58,6 +58,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
   nodes_.on_job_seen(
       [this](NodeId node, JobId last, bool is_proven) { submissions_.saw(node, last, is_proven); });
   starter_.prove_jobs([this](JobId job) { return nodes_.job_proof(job); });
+  starter_.continue_from([this](JobId job) { return checkpoints_.last_set(job); });
   connect_runner();
 }
 
@@ -145,6 +146,7 @@ Status Head::recover(const Recovered& recovered) {
   recover_cancels(recovered);
   recover_keepers(settings);
   reservations_.restore(settings.reserved);
+  checkpoints_.restore(settings.saved);
   arrays_.settle_all();
   shares_.refresh();
   return {};

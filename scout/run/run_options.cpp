@@ -328,7 +328,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   const auto directory = directory_of(options.directory);
   if (!directory) return directory.error();
   spec.set_directory(*directory);
-  spec.set_checkpoint(images_of(options.checkpoint, *directory));
+  if (auto good = fill_checkpoint(options.checkpoint, *directory, spec); !good) return good;
   spec.set_umask(current_umask());
   fill_input(options, spec);
   spec.set_stdout_path(options.output == "none" ? "/dev/null" : options.output);

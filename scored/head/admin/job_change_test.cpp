@@ -134,5 +134,11 @@ TEST(StoredRequeue, ValueIsReadAsWritten) {
   }
 }
 
+TEST(Settings, LastSetOfJobIsReadBack) {
+  const SaveSetting stored = checkpoint_setting(JobId(7), "/images/job_7/1");
+  const auto read = read_settings({{stored.key, *stored.value}, {"checkpoint:x", "/y"}});
+  EXPECT_EQ(read.saved, (std::map<JobId, std::string>{{JobId(7), "/images/job_7/1"}}));
+}
+
 }  // namespace
 }  // namespace score::head

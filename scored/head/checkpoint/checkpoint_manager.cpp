@@ -1,10 +1,13 @@
 #include "scored/head/checkpoint/checkpoint_manager.hpp"
 
 #include "base/limits.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/checkpoint/checkpoint_steps.hpp"
+#include "scored/head/store/settings.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -131,6 +134,7 @@ void CheckpointManager::done(JobId job, wire::CheckpointStep step, const Answers
   answer.set_image_bytes(answer.image_bytes() + answers.image_bytes);
   if (step == wire::COMPLETE && answers.reason.empty()) {
     answer.set_set(answers.directory);
+    keep_set(job, answers.directory);
     answer.set_total_ns((now - save.began).count());
   }
   if (is_last) {
@@ -148,6 +152,42 @@ void CheckpointManager::release(JobId job, Save& save) {
   if (actions) head_.runner.perform(*std::move(actions));
 }
 
+// The job must find the set if it is launched again, also by another head.
+void CheckpointManager::keep_set(JobId job, const std::string& directory) {
+  std::erase_if(last_sets_, [&](const auto& entry) {
+    const Job* known = head_.jobs.find(entry.first);
+    return known == nullptr || known->ended;
+  });
+  const Job* known = head_.jobs.find(job);
+  if (directory.empty() || known == nullptr || known->ended) return;
+  last_sets_[job] = directory;
+  head_.commits.add(checkpoint_setting(job, directory));
+}
+
+std::string CheckpointManager::last_set(JobId job) const {
+  const auto found = last_sets_.find(job);
+  return found == last_sets_.end() ? "" : found->second;
+}
+
+// The question comes from a process of the job's user. It is what the user may ask, too.
+void CheckpointManager::save_as_wanted(NodeId node, AttemptId attempt) {
+  const JobId id = job_of(attempt);
+  const Job* job = head_.jobs.find(id);
+  const auto view = head_.runner.view(id);
+  const bool is_its_own = job != nullptr && view && view->attempt == attempt &&
+                          std::ranges::find(view->nodes, node) != view->nodes.end();
+  if (!is_its_own) return;
+  wire::Checkpoint request;
+  request.set_job(id.value());
+  const auto note = [id](const std::string& why) {
+    log_notice("Did not save job in time", kv("job", id), kv("err", why));
+  };
+  const auto begun = save(fmt::format("{}", job->info.user), request, [note](auto saved) {
+    if (!saved.reason().empty()) note(saved.reason());
+  });
+  if (!begun && !begun.error().is(Errc::Busy)) note(begun.error().message());
+}
+
 void CheckpointManager::finish(JobId job) {
   Save save = std::move(saves_.at(job));
   saves_.erase(job);
@@ -155,6 +195,7 @@ void CheckpointManager::finish(JobId job) {
 }
 
 void CheckpointManager::reply(NodeId node, wire::CheckpointReply&& message) {
+  if (message.wanted() != 0) return save_as_wanted(node, AttemptId(message.wanted()));
   poll_.answer(message.tag(), node, [&](Answers& answers) {
     answers.image_bytes += message.image_bytes();
     if (!message.directory().empty()) {

@@ -28,8 +28,15 @@ class CheckpointManager {
   // Calls `done` unless it returns an error. Errors: NotFound, WrongState (it does not run, or has
   // steps), Unsupported, Busy.
   [[nodiscard]] Status save(const std::string& asker, const wire::Checkpoint& request, Done done);
-  // Takes a node's reply; one with an unknown tag is dropped.
+  // Takes a node's reply; one with an unknown tag is dropped. A node may also ask for a save of an
+  // attempt that it has.
   void reply(NodeId node, wire::CheckpointReply&& message);
+
+  // Returns the directory of the job's last complete set; empty: there is none.
+  [[nodiscard]] std::string last_set(JobId job) const;
+
+  // Restores what last_set() returns, when the head starts.
+  void restore(std::map<JobId, std::string> sets) { last_sets_ = std::move(sets); }
 
   // ---- called in turn
   void tick(TimePoint now) { poll_.tick(now); }
@@ -64,10 +71,13 @@ class CheckpointManager {
   void done(JobId job, wire::CheckpointStep step, const Answers& answers);
   void release(JobId job, Save& save);
   void finish(JobId job);
+  void keep_set(JobId job, const std::string& directory);
+  void save_as_wanted(NodeId node, AttemptId attempt);
 
   HeadContext& head_;
   NodePoll<Answers> poll_;
   std::map<JobId, Save> saves_;
+  std::map<JobId, std::string> last_sets_;  // of jobs that have not ended, as far as it is known
 };
 
 }  // namespace score::head

@@ -159,6 +159,10 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
     spec.add_job_env(fmt::format("SCORE_PARTITION={}", task->info.partition.str()));
   }
   if (spec.slurm_env()) describe_for_slurm(job, view, spec);
+  if (const auto set = last_set_ ? last_set_(job.info.id) : std::string(); !set.empty()) {
+    spec.set_restart(set);
+    spec.set_append_output(true);
+  }
   spec_ = spec.SerializeAsString();
   spec_of_ = attempt;
   if (prove_) proof_ = prove_(job.info.id);

@@ -23,6 +23,12 @@ class TaskStarter {
   // Sets the function that proves to a node that a job's number was given out.
   void prove_jobs(std::function<std::string(JobId)> prove) { prove_ = std::move(prove); }
 
+  // Sets the function that returns the last set of images of a job, which a new attempt restores;
+  // empty: the job starts from its beginning.
+  void continue_from(std::function<std::string(JobId)> last_set) {
+    last_set_ = std::move(last_set);
+  }
+
   // Sends a message; StartTasks and ForgetTasks wait for release_held().
   void send(NodeId node, HeadToNode&& message);
   // Sends held messages when everything that was stored before this call is on disk.
@@ -51,6 +57,7 @@ class TaskStarter {
   std::string spec_;
   std::function<std::string(JobId)> prove_;
   std::string proof_;  // of the job of spec_
+  std::function<std::string(JobId)> last_set_;
 };
 
 }  // namespace score::head

@@ -5,6 +5,7 @@
 #include "base/model/settings.hpp"
 #include "base/text.hpp"
 #include "base/time.hpp"
+#include "scored/head/store/setting_keys.hpp"
 #include "scored/head/store/store.hpp"
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct StoredSettings {
   std::vector<JobId> cancelled;                // had not ended yet when the head stopped
   std::map<JobId, std::string> kept;           // job -> the operator who held or suspended it
   std::map<JobId, StoredRequeue> requeued;
+  std::map<JobId, std::string> saved;           // job -> directory of its last complete set
   std::map<std::string, std::string> reserved;  // name -> reservation, see pack_booking()
 };
 
@@ -68,6 +70,11 @@ inline SaveSetting requeue_setting(JobId job, const std::optional<StoredRequeue>
   return {std::move(key), fmt::format("{} {} {}", request->attempt, request->count, request->by)};
 }
 
+// `set` is the directory of the job's last complete set of images.
+inline SaveSetting checkpoint_setting(JobId job, const std::string& set) {
+  return {checkpoint_key(job), set};
+}
+
 // Parses the value of requeue_setting(); none if it cannot be read.
 inline std::optional<StoredRequeue> read_requeue(std::string_view text) {
   const auto first = text.find(' ');
@@ -98,6 +105,8 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       settings.kept[*kept] = value;
     } else if (const auto requeued = job_in(key, kRequeuePrefix)) {
       if (const auto read = read_requeue(value)) settings.requeued[*requeued] = *read;
+    } else if (const auto saved = job_in(key, kCheckpointPrefix)) {
+      settings.saved[*saved] = value;
     } else if (key.starts_with(kReservePrefix)) {
       settings.reserved[key.substr(kReservePrefix.size())] = value;
     } else if (key.starts_with(kDrainPrefix)) {

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "scored/head/store/packing.hpp"
 #include "scored/head/store/schema.hpp"
+#include "scored/head/store/setting_keys.hpp"
 #include "scored/head/store/wal_check.hpp"
 
 #include <cerrno>
@@ -243,7 +244,7 @@ Status Store::prepare() {
         "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20, profile = ?21 "
         "WHERE id = ?1 AND state < 5"},
        {statements_.drop_spec, "DELETE FROM specs WHERE job = ?"},
-       {statements_.drop_settings, "DELETE FROM settings WHERE key IN (?, ?, ?)"},
+       {statements_.drop_settings, "DELETE FROM settings WHERE key IN (?, ?, ?, ?)"},
        {statements_.account,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
@@ -340,7 +341,8 @@ Status Store::apply_one(const SaveEnd& change) {
     return dropped;
   statements_.drop_settings.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
       .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id))
-      .bind_text(3, fmt::format("{}{}", kRequeuePrefix, change.id));
+      .bind_text(3, fmt::format("{}{}", kRequeuePrefix, change.id))
+      .bind_text(4, checkpoint_key(change.id));
   if (auto dropped = statements_.drop_settings.run(); !dropped) return dropped;
   if (change.is_step) return {};
   if (auto saved = save_use(change.use); !saved) return saved;

@@ -3,7 +3,10 @@
 
 #include "base/exit_codes.hpp"
 #include "base/model/machine_fault.hpp"
+#include "base/text.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <signal.h>
 #include <sys/socket.h>
@@ -12,6 +15,18 @@
 namespace score::shepherd {
 
 namespace {
+
+// Returns how often the shepherd of this node asks for a save. The first node with tasks completes
+// the sets, so it knows when the next one is due.
+std::optional<base::Duration> period_of(const Plan& plan) {
+  const auto& tasks = plan.prepare.tasks_on_node();
+  const auto first = std::ranges::find_if(tasks, [](std::uint32_t count) { return count > 0; });
+  if (static_cast<std::uint32_t>(first - tasks.begin()) != plan.prepare.node_index()) return {};
+  const auto text = find_variable(plan.spec, plan.spec.programs(0), "SCORE_CHECKPOINT_EVERY");
+  const auto seconds = text ? base::parse_number<std::uint32_t>(*text).value_or(0) : 0;
+  if (seconds == 0) return {};
+  return std::chrono::seconds(seconds);
+}
 
 std::string unsaved_feature(const Plan& plan) {
   const auto& spec = plan.spec;
@@ -57,6 +72,7 @@ void CheckpointPart::begin(Job job) {
   checkpoint_.emplace(JobCheckpoint::Parts{
       loop_, job.plan, saver_, std::move(job.parent), std::move(job.tasks), std::move(job.why_not),
       std::move(job.is_quiet), std::move(job.describe), answer_});
+  if (const auto every = period_of(job.plan)) checkpoint_->keep_saving(*every);
 }
 
 void CheckpointPart::opened(std::uint32_t task, std::span<const base::UniqueFd> fds) {

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr base::Duration kLook = 5ms;
+constexpr base::Duration kAskAgain = 30s;
 constexpr int kMostLooks = 200;  // until tasks that stand still wait for no server
 constexpr std::size_t kMostList = 1U << 20U;
 constexpr std::size_t kMostProcesses = 65'536;
@@ -108,6 +109,7 @@ void JobCheckpoint::order(const wire::ShepherdCheckpoint& order) {
       *specified.mutable_spec() = parts_.plan.spec;
       const auto done = set().complete(tasks_on_node(parts_.plan),
                                        order.submission() + specified.SerializeAsString());
+      if (done && every_ > base::Duration(0)) keep_saving(every_);
       return reply(done ? std::string() : done.error().message());
     }
     case wire::GO_ON:
@@ -124,6 +126,20 @@ void JobCheckpoint::order(const wire::ShepherdCheckpoint& order) {
     default:
       return reply("unknown step");
   }
+}
+
+void JobCheckpoint::keep_saving(base::Duration every) {
+  every_ = every;
+  parts_.loop.cancel(next_);
+  next_ = parts_.loop.after(every, [this] { want_save(); });
+}
+
+// Asks again until the set is complete: a save may be refused, and a head may be away.
+void JobCheckpoint::want_save() {
+  wire::ShepherdCheckpointed question;
+  question.set_wanted(true);
+  parts_.answer(question);
+  next_ = parts_.loop.after(std::min(every_, kAskAgain), [this] { want_save(); });
 }
 
 // The name comes from the head, and must not lead elsewhere.

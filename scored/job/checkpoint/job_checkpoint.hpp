@@ -35,7 +35,10 @@ class JobCheckpoint {
 
   explicit JobCheckpoint(Parts parts) : parts_(std::move(parts)) {}
 
-  ~JobCheckpoint() { parts_.loop.cancel(timer_); }
+  ~JobCheckpoint() {
+    parts_.loop.cancel(timer_);
+    parts_.loop.cancel(next_);
+  }
 
   JobCheckpoint(const JobCheckpoint&) = delete;
   JobCheckpoint& operator=(const JobCheckpoint&) = delete;
@@ -44,6 +47,9 @@ class JobCheckpoint {
   void opened(std::uint32_t task, std::span<const base::UniqueFd> fds);
 
   void order(const wire::ShepherdCheckpoint& order);
+
+  // Asks for a save each time that this long has passed since the last one.
+  void keep_saving(base::Duration every);
 
   // ---- restore
 
@@ -69,6 +75,7 @@ class JobCheckpoint {
   void run_criu();
   void saved(const base::Status& status);
   void go_on();
+  void want_save();
   void reply(const std::string& reason, std::uint64_t bytes = 0);
   void signal_all(int signal) const;
   [[nodiscard]] ImageSet set() const;
@@ -81,6 +88,8 @@ class JobCheckpoint {
   bool is_busy_ = false;            // criu runs
   int looks_ = 0;                   // at tasks that stood still, and were not quiet
   EventLoop::TimerId timer_ = 0;
+  base::Duration every_{0};  // 0: only when a user asks
+  EventLoop::TimerId next_ = 0;
 };
 
 // Returns the processes of the tree, with its root first.

@@ -45,6 +45,7 @@ double exchange_cost(const proto::InFrame& frame) {
       return static_cast<double>(frame.payload.size());
     case FrameType::NetworkRequest:
     case FrameType::ScratchReady:
+    case FrameType::ShepherdCheckpointed:
       return kCostOfAnswer;
     default:
       return 0;
@@ -176,7 +177,7 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdStacksRead:
       return keep_answer(attempt.stacks, frame);
     case FrameType::ShepherdCheckpointed:
-      return keep_answer(attempt.checkpointed, frame);
+      return on_checkpointed(attempt, frame);
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
@@ -210,6 +211,16 @@ bool ShepherdFrames::on_scratch(Attempt& attempt, const proto::InFrame& frame) {
   attempt.volume = message->sample();
   attempt.volume.set_attempt(attempt.id.value());
   attempt.is_volume_gone = message->is_removed();
+  return true;
+}
+
+bool ShepherdFrames::on_checkpointed(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ShepherdCheckpointed>(frame);
+  if (!message) return false;
+  if (!message->wanted()) return keep_answer(attempt.checkpointed, frame);
+  wire::CheckpointReply question;
+  question.set_wanted(attempt.id.value());
+  parts_.head.send(question);
   return true;
 }
 

@@ -64,6 +64,7 @@ class ShepherdFrames {
   template <class Message>
   static bool keep_answer(std::optional<Message>& place, const proto::InFrame& frame);
   bool note_memory(const Attempt& attempt);
+  bool on_checkpointed(Attempt& attempt, const proto::InFrame& frame);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_done(Attempt& attempt, const proto::InFrame& frame);
   bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);

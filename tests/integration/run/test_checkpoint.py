@@ -242,3 +242,61 @@ def test_without_criu_the_job_is_refused_in_one_line(fresh, tmp_path):
     cluster = fresh(1, environment=dict(os.environ, SCORED_CRIU='/nonexistent/criu'))
     result = cluster.run('scrun', '--checkpoint', 'true', cwd=tmp_path, code=None)
     assert result.returncode == 125 and 'criu 4.1 or later' in result.stderr, result
+
+
+def sets_of(job):
+    return sorted(path.parent.name for path in (job.directory / 'images' / f'job_{job.job}').glob('*/complete'))
+
+
+def test_a_job_is_saved_again_and_again(saving, tmp_path):
+    job = Counters(saving, tmp_path, '-N', 2, '-n', 2, '--checkpoint-every', '1s')
+    found = set()
+
+    def has_three():
+        found.update(sets_of(job))
+        return len(found) >= 3
+
+    wait_until(has_three, what=saving.logs)
+    job.end()
+    saving.wait_job(job.job, 'completed')
+    assert len(sets_of(job)) == 1
+    assert all(goes_on_without_gap(job.numbers(rank)) for rank in [0, 1])
+    refusal = saving.run('scrun', '--checkpoint-every', '0', 'true', code=None, cwd=tmp_path)
+    assert refusal.returncode != 0 and '--checkpoint-every' in refusal.stderr
+
+
+def continues_from_a_set(numbers):
+    """Numbers after the last save may be counted again, and the count never begins anew."""
+    return numbers.count(1) == 1 and all(number <= before + 1 for before, number in zip(numbers, numbers[1:]))
+
+
+def test_a_requeued_job_continues_from_its_last_set(saving, tmp_path):
+    job = Counters(saving, tmp_path, '-N', 2, '-n', 2, '--requeue')
+    job.wait_for_more([0, 1])
+    job.save()
+    job.wait_for_more([0, 1])
+    for count in [1, 2]:
+        saving.run('score', 'requeue', job.job)
+        wait_until(lambda: saving.job(job.job)['restarts'] == count, what=lambda: str(saving.job(job.job)))
+        job.wait_for_more([0, 1])
+    job.end()
+    saving.wait_job(job.job, 'completed')
+    assert all(continues_from_a_set(job.numbers(rank)) for rank in [0, 1]), job.numbers(0)
+
+
+def test_a_job_that_lost_a_node_continues_from_its_last_set(fresh, tmp_path):
+    skip_without_criu()
+    cluster = fresh(3, '--slice', '50ms', '--cores', '4')
+    job = Counters(cluster, tmp_path, '-N', 2, '-n', 2, '--requeue')
+    job.wait_for_more([0, 1])
+    job.save()
+    job.wait_for_more([0, 1])
+    cluster.kill('head')
+    cluster.restart('head')
+    cluster.wait_up()
+    cluster.kill(cluster.job(job.job)['nodes'][1])
+    wait_until(lambda: cluster.job(job.job)['restarts'] == 1, what=cluster.logs)
+    job.wait_for_more([0])
+    job.end()
+    cluster.wait_job(job.job, 'completed')
+    assert continues_from_a_set(job.numbers(0)), job.numbers(0)  # tasks of the lost node may count for a while
