@@ -151,7 +151,8 @@ def test_output_of_a_pipe_is_neither_lost_nor_repeated(saving, tmp_path):
 
 
 def test_exit_codes_of_tasks_arrive(saving, tmp_path):
-    assert saving.run('scrun', '--checkpoint', '-n', 2, 'sh', '-c', 'exit $((SCORE_RANK + 3))', cwd=tmp_path, code=None).returncode == 4
+    assert saving.run('scrun', '--checkpoint', '-n', 2, 'sh', '-c', 'exit $((SCORE_RANK + 3))', cwd=tmp_path,
+                      code=None).returncode in (3, 4)  # the first rank to fail may end the other
     assert saving.run('scrun', '--checkpoint', 'sh', '-c', 'kill -9 $$', cwd=tmp_path, code=None).returncode == 137
     assert saving.run('scrun', '--checkpoint', 'sh', '-c', 'echo $$', cwd=tmp_path).stdout.strip().startswith('40')
 
