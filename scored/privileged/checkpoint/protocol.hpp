@@ -22,11 +22,9 @@ struct CriuRequest {
     Restore = 3,  // from the directory that comes with it
   };
 
-  enum class What : std::uint32_t {
-    Pipe = 0,
-    Socket = 1,
-    PmSocket = 2,  // to restore only: `inode` is its number, see socket_images.hpp
-  };
+  // PmSocket: to restore only; `inode` is its number, see socket_images.hpp.
+  enum class What : std::uint32_t { Pipe, Socket, PmSocket };
+
   std::uint32_t magic = kMagic;
   Kind kind = Kind::Stream;
   std::int32_t process = 0;  // Save: its root; Restore: the last process id that the job had given
