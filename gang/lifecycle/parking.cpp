@@ -263,8 +263,8 @@ void Parking::memory_reported(NodeIndex node, const base::MemoryReport& report, 
   job.parked.edit().short_node = tables_.nodes.name(node);
 }
 
-// What a job has in swap must fit into what its nodes can spare. A job that is alone on its nodes
-// returns in any case: nothing else would make room for it.
+// A job returns when its nodes can spare the memory that it has in swap. A job that is alone on its
+// nodes returns in any case: nothing else would make room for it.
 bool Parking::has_room_again(const Job& job) const {
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     const NodeIndex node = job.cells.nodes[m];

@@ -39,7 +39,7 @@ class Metadata {
 
   FileUses& uses() { return uses_; }
 
-  // What is known of directories with this home.
+  // Returns the times of directories with this home.
   DirectoryTimes& directories() { return directories_; }
 
   // Returns files whose data must be removed once the store is committed.

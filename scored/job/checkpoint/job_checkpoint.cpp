@@ -187,7 +187,7 @@ void JobCheckpoint::save() {
   save_when_stopped(order_.tag(), base::monotonic_now() + base::Duration(order_.limit_ns()) / 2);
 }
 
-// What the tasks have sent to their servers is served meanwhile.
+// The servers answer meanwhile what the tasks have sent.
 void JobCheckpoint::save_when_stopped(std::uint64_t tag, base::TimePoint deadline) {
   if (tag != order_.tag()) return;
   const bool are_stopped = std::ranges::all_of(processes_below(parts_.parent()), is_stopped);

@@ -45,6 +45,7 @@ TEST_F(SharedMemoryTest, FileIsMadeAgainWithHoles) {
   ASSERT_TRUE(restore_shared_memory(images_, memory_).has_value());
   EXPECT_EQ(base::read_file(memory_ / "a", 1 << 25).value_or("").substr(0, 6),
             std::string("begin\0", 6));
+
   struct stat info {};
 
   ASSERT_EQ(stat((memory_ / "a").c_str(), &info), 0);

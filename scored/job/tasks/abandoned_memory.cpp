@@ -1,6 +1,6 @@
 // A file's name does not show to which job it belongs, so a file is considered abandoned if no
 // process uses it. The kernel answers that exactly: it grants a lease for writing only on a file
-// that nobody else has open or mapped, in whatever namespace and with whatever rights (fcntl(2)).
+// that no other process has open or mapped, in any namespace and with any rights (fcntl(2)).
 // To look through /proc instead would miss processes of other PID namespaces, and a job that may be
 // saved has its own one.
 //

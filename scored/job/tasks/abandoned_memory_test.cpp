@@ -137,7 +137,7 @@ TEST_F(AbandonedMemory, KeepsFilesUsedInOtherNamespaces) {
   int status = 0;
   waitpid(outer, &status, 0);
   if (WEXITSTATUS(status) == 99) GTEST_SKIP() << "cannot make a PID namespace here";
-  EXPECT_EQ(WEXITSTATUS(status), 1) << "only the file that nobody uses is removed";
+  EXPECT_EQ(WEXITSTATUS(status), 1) << "only the unused file is removed";
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/mpich_shm_8_0"));
 }
 

@@ -41,7 +41,7 @@ bool enter_namespaces(const launcher::Launch& launch) {
   g_first = fork();
   if (g_first > 0) wait_for_attempt(launch.request.user);
   // Mounts of the host still arrive here. Shared memory is the attempt's own: another job may use
-  // the names that a restore needs, and from here nobody sees whether it uses them.
+  // the names that a restore needs, and this namespace does not show whether it does.
   return g_first == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
          mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 &&
          mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 &&
