@@ -328,7 +328,8 @@ struct SignalBench : QueueBench {
       for (const auto& [id, info] : infos) take(cluster.heartbeat(id, now));
       take(cluster.tick(now));
       for (const auto& [node, message] : sent<base::SignalTasks>()) {
-        if (message.signal == 10) EXPECT_TRUE(out.emplace(message.attempt, now - begin).second);
+        if (message.signal != 10) continue;
+        EXPECT_TRUE(out.emplace(message.attempt, now - begin).second);
       }
     }
     return out;

@@ -255,7 +255,7 @@ asio::awaitable<bool> HttpSession::send_in_pieces(Response response) {
     if (!piece || !may_read) break;
     if (piece->empty()) {
       stream_.expires_after(kWriteTime);
-      auto [cut, rest] = co_await asio::async_write(stream_, http::make_chunk_last(), kNoThrow);
+      static_cast<void>(co_await asio::async_write(stream_, http::make_chunk_last(), kNoThrow));
       break;
     }
     stream_.expires_after(kWriteTime);

@@ -163,15 +163,22 @@ TEST(Document, FilterDoesNotRevealAUserName) {
   EXPECT_TRUE(has(document(view, {}, filter), "\"jobs\":[]"));
 }
 
+Event event_of(EventKind kind) {
+  Event event;
+  event.kind = kind;
+  event.text = "text";
+  return event;
+}
+
 TEST(EventLog, LateSwitchesLeaveRoomForOtherEvents) {
   EventLog log;
-  for (int i = 0; i < 10; ++i) log.add({.kind = EventKind::Job, .text = "job"});
-  for (int i = 0; i < 100; ++i) log.add({.kind = EventKind::Late, .text = "late"});
+  for (int i = 0; i < 10; ++i) log.add(event_of(EventKind::Job));
+  for (int i = 0; i < 100; ++i) log.add(event_of(EventKind::Late));
   const auto jobs = std::ranges::count(log.events(), EventKind::Job, &Event::kind);
   EXPECT_EQ(jobs, 10);
   EXPECT_EQ(std::ssize(log.events()), 10 + EventLog::kKeptLate);
   EXPECT_EQ(log.events().back().id, 110U) << "the newest ones stay";
-  for (int i = 0; i < 100; ++i) log.add({.kind = EventKind::Job, .text = "job"});
+  for (int i = 0; i < 100; ++i) log.add(event_of(EventKind::Job));
   EXPECT_EQ(log.events().size(), EventLog::kKept);
 }
 

@@ -10,6 +10,7 @@ add_custom_command(
   COMMENT "tools of the page's tests"
   VERBATIM)
 add_custom_target(web_tools DEPENDS ${tools})
+add_dependencies(score_tests web_tools)
 add_dependencies(score_test_helpers web_tools)
 
 foreach(name IN ITEMS filling lock own types)

@@ -32,8 +32,9 @@ TEST(ProfilePage, FitsTheTerminal) {
     while (begin < page.size()) {
       const std::size_t end = page.find('\n', begin);
       const std::string line = page.substr(begin, end - begin);
-      if (line.find('#') != std::string::npos)
+      if (line.find('#') != std::string::npos) {
         EXPECT_LE(line.size(), std::max<std::size_t>(columns, 29));
+      }
       begin = end + 1;
     }
     EXPECT_NE(page.find("processors busy: 2.0 at most"), std::string::npos) << page;

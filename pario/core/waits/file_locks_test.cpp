@@ -64,7 +64,7 @@ TEST(FileLocks, RandomLocksAreThoseOfModel) {
     const std::uint64_t owner = random() % kOwners;
     const std::uint64_t begin = random() % kBytes;
     const std::uint64_t end = begin + 1 + random() % (kBytes - begin);
-    const std::uint32_t kind = random() % 3;
+    const auto kind = static_cast<std::uint32_t>(random() % 3);
     bool is_free = true;
     for (std::size_t other = 0; other < kOwners; ++other) {
       for (std::uint64_t at = begin; at < end && other != owner && kind != 0; ++at) {

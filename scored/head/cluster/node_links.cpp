@@ -8,7 +8,8 @@ namespace score::head {
 
 NodeId NodeLinks::add(std::string name) {
   if (const auto known = by_name_.find(name); known != by_name_.end()) {
-    link(known->second) = Link{.name = std::move(name)};
+    link(known->second) = Link();
+    link(known->second).name = std::move(name);
     return known->second;
   }
   const NodeId id(static_cast<std::uint32_t>(links_.size()));

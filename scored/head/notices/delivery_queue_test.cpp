@@ -120,7 +120,7 @@ TEST(DeliveryQueue, AccountsForEveryNotice) {
       now += Duration(random() % 2'000'000'000);
       if (random() % 3 != 0) {
         ++added;
-        dropped += queue.add(notice("x", UserId(random() % 3)), now);
+        dropped += queue.add(notice("x", UserId(static_cast<std::uint32_t>(random() % 3))), now);
       }
       while (const auto delivery = queue.take(now)) sending.insert(delivery->key);
       EXPECT_LE(sending.size(), some.at_once);

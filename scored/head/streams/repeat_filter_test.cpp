@@ -80,7 +80,7 @@ TEST(RepeatFilter, RepeatsAcknowledgmentsLostWithTheLink) {
 TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    constexpr std::uint64_t kOneWindow = 64;
+    constexpr std::uint64_t kSmallWindow = 64;
     RepeatFilter filter;
     std::uint64_t produced = 0, acknowledged = 0, passed = 0, taken = 0;
     for (int step = 0; step < 3000; ++step) {
@@ -95,7 +95,7 @@ TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
         continue;
       }
       const std::uint64_t size = std::min<std::uint64_t>(
-          random() % 20, produced - passed + kOneWindow - (produced - acknowledged));
+          random() % 20, produced - passed + kSmallWindow - (produced - acknowledged));
       if (size > 0) {
         const auto verdict = filter.arrived(produced, size);
         ASSERT_EQ(verdict.drop, 0u);
