@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import entries as listed  # noqa: E402
 import needed  # noqa: E402
 import outcomes  # noqa: E402
 import suite  # noqa: E402
+import supervise  # noqa: E402
 import tiers  # noqa: E402
 import watcher  # noqa: E402
 from report import Report  # noqa: E402
@@ -46,6 +48,16 @@ def cmake_test(name, words, **properties):
         pairs = ' '.join(f'{key} [==[{value}]==]' for key, value in properties.items())
         lines.append(f'set_tests_properties({name} PROPERTIES {pairs})\n')
     return ''.join(lines)
+
+
+class Signals(unittest.TestCase):
+    def test_tests_of_a_suite_in_the_background_can_be_interrupted(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        with tempfile.NamedTemporaryFile() as output:
+            running = supervise.Running(['/bin/sh', '-c', 'kill -INT $$; echo ignored'], dict(os.environ), '/', 60, output.name)
+            running.result()
+            self.assertEqual(pathlib.Path(output.name).read_text(), '')
 
 
 class Suite(unittest.TestCase):

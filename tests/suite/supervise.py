@@ -129,6 +129,8 @@ class Running:
             return
         try:  # in the supervisor
             os.setsid()
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)  # they are ignored in a suite that a shell started in the background
             signal.signal(signal.SIGTERM, stop)
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
