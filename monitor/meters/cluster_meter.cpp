@@ -34,6 +34,9 @@ void add_growth(NodeTotals& sum, const NodeTotals& now, const NodeTotals& before
     add_growth(sum.overhead.*part, now.overhead.*part, before.overhead.*part);
   }
   add_growth(sum.busy, now.busy, before.busy);
+  add_growth(sum.user, now.user, before.user);
+  add_growth(sum.system, now.system, before.system);
+  add_growth(sum.filled, now.filled, before.filled);
   for (std::size_t i = 0; i < kSwitchPhases; ++i) {
     auto& counts = sum.phases[i].counts;
     for (std::size_t bucket = 0; bucket < counts.size(); ++bucket) {

@@ -403,6 +403,20 @@ TEST(ClusterMeter, CountsANodeFromItsFirstSample) {
   EXPECT_EQ(meter.sum().switches, 7U);
 }
 
+TEST(ClusterMeter, AddsTheProcessorTimeOfNodes) {
+  ClusterMeter meter;
+  for (int second = 1; second <= 3; ++second) {
+    NodeSample sample = totals_of(second, 1'000);
+    sample.totals->user = std::chrono::seconds(100 * second);
+    sample.totals->system = std::chrono::seconds(10 * second);
+    sample.totals->filled = std::chrono::seconds(second);
+    for (const NodeId node : {NodeId(0), NodeId(1)}) meter.feed(node, sample);
+  }
+  EXPECT_EQ(meter.sum().user, 400s);
+  EXPECT_EQ(meter.sum().system, 40s);
+  EXPECT_EQ(meter.sum().filled, 4s);
+}
+
 NodeTotals counts_of(std::uint64_t switches) {
   NodeTotals counts;
   counts.switches = switches;
