@@ -80,10 +80,14 @@ class Servers:
         for process, group in zip(self.processes, groups):
             group.write_text(str(process.pid))
         end = time.monotonic() + 20
-        while subprocess.run([program('scio'), '--volume', self.file, 'df'], capture_output=True).returncode:
+        while not self.are_up():
             if time.monotonic() > end or any(process.poll() is not None for process in self.processes):
                 sys.exit('scbench io: cannot start a server')
             time.sleep(0.05)
+
+    def are_up(self):
+        df = subprocess.run([program('scio'), '--volume', self.file, 'df'], capture_output=True, text=True)
+        return df.returncode == 0 and 'dead' not in df.stdout
 
     def start(self, index, directory):
         directory.mkdir(exist_ok=True)
