@@ -100,7 +100,7 @@ NEXTFLOW = '''
 process square {
   input: val x
   output: stdout
-  script: "echo $((${x} * ${x}))"
+  script: "echo \\$((${x} * ${x}))"
 }
 process fails_once {
   errorStrategy 'retry'
