@@ -21,7 +21,8 @@ def needs_mount(test):
     return test
 
 
-END_LIMIT = 40  # less than tests tell clients to wait for a server
+LIMIT = 600
+END_LIMIT = 40  # less than tests tell clients to wait for a dead server
 
 
 def processes_of(mount):
@@ -35,7 +36,7 @@ def processes_of(mount):
     return found
 
 
-def wait_until_ended(processes, limit=END_LIMIT):
+def wait_until_ended(processes, limit=LIMIT):
     """Fails if one of them stays: it would use servers that are stopped next."""
     end = time.monotonic() + limit
     while any(pathlib.Path(f'/proc/{number}').exists() for number in processes):
@@ -50,9 +51,9 @@ class Mount:
         self.messages = subprocess.run([BIN / 'scored-pario-mount', '--volume', file, *options, directory], check=True, timeout=90,
                                        stderr=subprocess.PIPE, text=True, env=os.environ | {'PARIO_TRANSPORT': transport}).stderr
 
-    def stop(self):
+    def stop(self, limit=LIMIT):
         processes = processes_of(self.directory)
         if subprocess.run(['fusermount3', '-u', self.directory]).returncode:
             subprocess.run(['fusermount3', '-uz', self.directory], check=True)
             raise AssertionError('the mount was busy at the end of the test')
-        wait_until_ended(processes)
+        wait_until_ended(processes, limit)

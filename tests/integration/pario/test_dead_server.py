@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from mounts import REQUIRED, Mount, processes_of
+from mounts import END_LIMIT, REQUIRED, Mount, processes_of
 from volumes import BIN, Client, Servers, errno_of, make_temporary
 
 pytestmark = REQUIRED
@@ -168,7 +168,7 @@ def test_unmounted_mount_ends_although_its_server_is_dead(tmp_path):
             with open(mount.directory / 'f', 'w', encoding='ascii'):
                 (mount.directory / 'f').unlink()
                 servers.kill(0)
-            mount.stop()  # waits until it has ended
+            mount.stop(END_LIMIT)
         finally:
             servers.start(0)
             servers.stop()
