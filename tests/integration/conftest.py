@@ -31,7 +31,7 @@ def pair():
 @pytest.fixture(autouse=True)
 def no_jobs_left(request):
     yield
-    for name in ('many', 'few', 'pair'):
+    for name in ('many', 'few', 'pair', 'saving'):
         if name in request.fixturenames:
             request.getfixturevalue(name).cancel_all()
 

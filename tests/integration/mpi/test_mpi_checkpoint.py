@@ -21,13 +21,6 @@ def saving():
     cluster.stop()
 
 
-@pytest.fixture(autouse=True)
-def no_jobs_left_there(request):
-    yield
-    if 'saving' in request.fixturenames:
-        request.getfixturevalue('saving').cancel_all()
-
-
 class Rounds:
     """A job of checked rounds; `words` are options of scrun, `far` keeps MPICH from its own shared memory."""
 

@@ -32,13 +32,6 @@ def saving():
     cluster.stop()
 
 
-@pytest.fixture(autouse=True)
-def no_jobs_left_there(request):
-    yield
-    if 'saving' in request.fixturenames:
-        request.getfixturevalue('saving').cancel_all()
-
-
 class Counters:
     """A job whose tasks count."""
 
