@@ -220,7 +220,7 @@ def test_a_lost_head_is_reported_soon(fresh):
     job = cluster.submit('sleep', 600)
     script = cluster.directory / 'job.sh'
     script.write_text('#!/bin/sh\nsleep 600\n')
-    waiting = [cluster.start('scbatch', '--wait', script), cluster.start('score', 'top', '--json'), cluster.start('scq', '--watch', '1')]
+    waiting = [cluster.start('scbatch', '--wait', '-o', '/dev/null', script), cluster.start('score', 'top', '--json'), cluster.start('scq', '--watch', '1')]
     assert int(waiting[0].stdout.readline()) > job and waiting[1].stdout.readline() and waiting[2].stdout.readline()
     cluster.kill('head')
     begun = time.monotonic()
